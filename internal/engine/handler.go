@@ -66,9 +66,10 @@ type Handler interface {
 // A Scratch is the memory that a driver carries for the handler between calls.
 type Scratch interface {
 	// Detached is called when the driver loses its loop, or gives it up, between Enter and Leave. The handler's code may be
-	// running: only the parts of the scratch that this code does not use until Leave may be used. Detached reports whether the
-	// code counts against Config.MaxWorkers; it does unless it already sends its answer.
-	Detached() (waits bool)
+	// running: only the parts of the scratch that this code does not use until Leave may be used. collected is true if the loop was
+	// taken during a garbage collection: the code may only compute, and be delayed by the collector. Detached reports whether
+	// the code counts against Config.MaxWorkers; it does unless it already sends its answer.
+	Detached(collected bool) (waits bool)
 
 	// Expiring is called when the limit of [Driver.EnterFor] has passed. It copies the data that the answer depends on to the
 	// scratch of the driver that will answer. The code runs, but cannot pass Leave until Expiring returns.
@@ -161,8 +162,9 @@ type Config struct {
 	// CountSwitches returns how often the calling thread has gone to sleep. Default: the count of the system. For tests.
 	CountSwitches func() int64
 
-	// CountCollections returns the number of garbage collections that have ended. Default: the count of the runtime. For tests.
-	CountCollections func() int64
+	// CountPauses returns the number of pauses of the program for garbage collections: one begins a collection, one ends it. Default:
+	// the count of the runtime. For tests.
+	CountPauses func() int64
 }
 
 // withDefaults returns c with its zero fields filled in.
@@ -200,8 +202,8 @@ func (c Config) withDefaults() Config {
 	if c.CountSwitches == nil {
 		c.CountSwitches = voluntarySwitches
 	}
-	if c.CountCollections == nil {
-		c.CountCollections = collections
+	if c.CountPauses == nil {
+		c.CountPauses = countPauses
 	}
 	return c
 }

@@ -32,6 +32,7 @@ type lineHandler struct {
 	closed     atomic.Int32
 	data       atomic.Int32 // number of calls of Data
 	overdue    atomic.Int32 // number of overdue requests
+	collected  atomic.Int32 // number of takeovers during a garbage collection
 	eofs       chan string  // kept input at EOF
 	detached   sync.Map     // *engine.Conn → arguments of its command that continues in the background
 	background command      // the command in the background; nil: it answers its arguments
@@ -73,12 +74,21 @@ func answer(d *engine.Driver, line string) {
 	d.Out = append(append(d.Out, line...), '\n')
 }
 
-func (h *lineHandler) NewScratch() engine.Scratch { return new(scratch) }
+func (h *lineHandler) NewScratch() engine.Scratch { return &scratch{h: h} }
 
 // A scratch counts its uses: a race if drivers ever share it.
-type scratch struct{ uses int }
+type scratch struct {
+	h    *lineHandler
+	uses int
+}
 
-func (*scratch) Detached() bool          { return true }
+func (s *scratch) Detached(collected bool) bool {
+	if collected {
+		s.h.collected.Add(1)
+	}
+	return true
+}
+
 func (*scratch) Expiring(engine.Scratch) {}
 
 func (h *lineHandler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {

@@ -28,6 +28,7 @@ type monitor struct {
 	spec   unix.ItimerSpec
 	set    bool
 	wait   func(uintptr) bool // made once to save allocations
+	pauses int64              // for garbage collections, at the last look
 }
 
 func (m *monitor) init() error {
@@ -132,9 +133,10 @@ func (m *monitor) sleep(e *Engine, seen []uint64) bool {
 // checkLoops compares every loop's epoch with that of the last check, and takes over loops that are still in the same action. It
 // reports whether any loop was or is in an action, and whether a loop was taken over.
 func (e *Engine) checkLoops(seen []uint64) (busy, took bool) {
+	collected := e.collectedSince(&e.monitor.pauses)
 	for i, l := range e.loops {
 		epoch := l.epoch.Load()
-		if epoch == seen[i] && epoch&1 == 1 && l.takeOver(epoch) {
+		if epoch == seen[i] && epoch&1 == 1 && l.takeOver(epoch, collected) {
 			epoch++
 			took = true
 		}

@@ -57,12 +57,12 @@ func (d *Driver) DetachPart() {
 	if !l.epoch.CompareAndSwap(d.epoch, next) {
 		return // the monitor was faster
 	}
-	l.passPart(d, next)
+	l.passPart(d, next, false)
 }
 
 // passPart gives the loop, and the connection of d, to a fresh driver. The epoch of the loop is now the given even one. takeMu
-// is held; d is between EnterPart and Leave.
-func (l *loop) passPart(d *Driver, epoch uint64) {
+// is held; d is between EnterPart and Leave. collected is as for Scratch.Detached.
+func (l *loop) passPart(d *Driver, epoch uint64, collected bool) {
 	c, fresh := d.conn, l.e.newDriver(l, epoch)
 	held := d.sizeAtBegin - cap(d.Out)
 	fresh.Out, d.Out = d.Out, fresh.Out[:0]
@@ -72,9 +72,11 @@ func (l *loop) passPart(d *Driver, epoch uint64) {
 	l.e.keepRest(c, d.partRest())
 	d.chargeBuffers(max(held, 0))
 	if p := c.protocol(); p != nil {
-		p.Blocked(l.e.now())
+		if !collected {
+			p.Blocked(l.e.now())
+		}
 		d.enter()
-	} else if d.Scratch.Detached() {
+	} else if d.Scratch.Detached(collected) {
 		d.enter()
 	}
 	go fresh.run()

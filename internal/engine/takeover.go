@@ -85,7 +85,7 @@ func (d *Driver) Detach() {
 	d.detached, d.taking = true, meter{}
 	d.conn.setAway()
 	d.chargeBuffers(d.unheld())
-	if d.epoch&1 == 1 && d.Scratch.Detached() {
+	if d.epoch&1 == 1 && d.Scratch.Detached(false) {
 		d.enter()
 	}
 	go d.engine.newDriver(l, next).run()
@@ -94,8 +94,9 @@ func (d *Driver) Detach() {
 	}
 }
 
-// takeOver gives the loop to a fresh driver if its driver is still in the action of the given odd epoch.
-func (l *loop) takeOver(epoch uint64) bool {
+// takeOver gives the loop to a fresh driver if its driver is still in the action of the given odd epoch. collected reports whether the
+// action overlaps a garbage collection.
+func (l *loop) takeOver(epoch uint64, collected bool) bool {
 	l.takeMu.Lock()
 	defer l.takeMu.Unlock()
 	if !l.epoch.CompareAndSwap(epoch, epoch+1) {
@@ -104,12 +105,12 @@ func (l *loop) takeOver(epoch uint64) bool {
 	d := l.current.driver
 	if d.isPart {
 		l.e.takeovers.Add(1)
-		l.passPart(d, epoch+1)
+		l.passPart(d, epoch+1, collected)
 		return true
 	}
 	l.current.setAway()
 	d.chargeBuffers(d.sizeAtBegin)
-	if d.Scratch.Detached() {
+	if d.Scratch.Detached(collected) {
 		d.enter()
 	}
 	if d.hasTimeout() {

@@ -25,14 +25,14 @@ import (
 //     only if the driver has parked. Another thread may steal it, but such a thread is otherwise
 //     idle, and steals the other goroutines, too.
 //
-// A call during which a garbage collection has ended does not count. The collector makes calls that allocate wait for it, and preempts
-// their goroutines. With a small memory limit, one of eight calls that only compute would count.
+// A call that overlaps a garbage collection does not count. The collector makes calls that allocate wait for it, and preempts their
+// goroutines. With a small memory limit, one of eight calls that only compute would count.
 type watch struct {
-	began       int64 // on the engine's clock; 0: the call is not watched
-	switches    int64 // of the thread
-	collections int64 // of the process
-	unseen      uint8 // calls since the last sample
-	*witness          // made by the first call that is watched closely
+	began    int64 // on the engine's clock; 0: the call is not watched
+	switches int64 // of the thread
+	pauses   int64 // for garbage collections
+	unseen   uint8 // calls since the last sample
+	*witness       // made by the first call that is watched closely
 }
 
 const (
@@ -69,7 +69,7 @@ func (d *Driver) watchNow(closely bool) {
 	if closely {
 		d.callWitness()
 	}
-	d.collections = d.engine.cfg.CountCollections()
+	d.pauses = d.engine.cfg.CountPauses()
 	d.began, d.switches = d.engine.now(), d.engine.cfg.CountSwitches()
 }
 
@@ -78,7 +78,7 @@ func (d *Driver) watchNow(closely bool) {
 func (d *Driver) Waited() bool { return d.began != 0 && d.hasWaited() }
 
 func (d *Driver) hasWaited() bool {
-	waited := d.watch.waited(d.engine.now(), d.engine.cfg.CountSwitches()) && d.collections == d.engine.cfg.CountCollections()
+	waited := d.watch.waited(d.engine.now(), d.engine.cfg.CountSwitches()) && !d.engine.collectedSince(&d.pauses)
 	return waited && d.loop.epoch.Load() == d.epoch // the application's code may give up the loop on another goroutine
 }
 
@@ -111,13 +111,24 @@ func (w *witness) run() {
 	w.thread.CompareAndSwap(threadID(), witnessed)
 }
 
-// collectionSamples has samples to read the number of collections into.
-var collectionSamples = sync.Pool{New: func() any { return &[1]metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}} }}
+// collectedSince reports whether the time since pauses was counted overlaps a garbage collection, and counts again.
+func (e *Engine) collectedSince(pauses *int64) bool {
+	before := *pauses
+	*pauses = e.cfg.CountPauses()
+	return *pauses != before || before%2 == 1
+}
 
-// collections returns the number of garbage collections of the process that have ended.
-func collections() int64 {
-	sample := collectionSamples.Get().(*[1]metrics.Sample)
-	defer collectionSamples.Put(sample)
+// pauseSamples has samples to read the number of pauses into.
+var pauseSamples = sync.Pool{New: func() any { return &[1]metrics.Sample{{Name: "/sched/pauses/total/gc:seconds"}} }}
+
+// countPauses returns how often the runtime has paused the program for garbage collections: twice for each.
+func countPauses() int64 {
+	sample := pauseSamples.Get().(*[1]metrics.Sample)
+	defer pauseSamples.Put(sample)
 	metrics.Read(sample[:])
-	return int64(sample[0].Value.Uint64())
+	n := uint64(0)
+	for _, of := range sample[0].Value.Float64Histogram().Counts {
+		n += of
+	}
+	return int64(n)
 }

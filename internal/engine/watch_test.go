@@ -12,15 +12,15 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// noCollections replaces the count of garbage collections, of which the runtime makes some at any time.
-func noCollections() int64 { return 0 }
+// noPauses replaces the count of pauses for garbage collections, which the runtime makes at any time.
+func noPauses() int64 { return 0 }
 
 // watchCommand makes a server whose command "watch" runs watched code and answers whether it has waited. The test sets clock
 // and switches.
 func watchCommand(t *testing.T, run func(s *server, switches *atomic.Int64, args string)) *server {
 	t.Helper()
 	h, switches := newLineHandler(), new(atomic.Int64)
-	s := serve(t, engine.Config{Loops: 1, TakeoverAfter: time.Hour, CountSwitches: switches.Load, CountCollections: noCollections}, h)
+	s := serve(t, engine.Config{Loops: 1, TakeoverAfter: time.Hour, CountSwitches: switches.Load, CountPauses: noPauses}, h)
 	h.commands["watch"] = func(d *engine.Driver, _ *engine.Conn, args string) {
 		d.Watch(true)
 		run(s, switches, args)
@@ -52,22 +52,22 @@ func TestWatchSeesWaitsOnBusyThread(t *testing.T) {
 	}
 }
 
-// A call that has slept does not count if a garbage collection has ended meanwhile, for which it may have waited.
+// A call that has slept does not count if it overlaps a garbage collection, because it may have waited for the collector.
 func TestWatchIgnoresCallsThatWaitForTheCollector(t *testing.T) {
-	h, switches, collections := newLineHandler(), new(atomic.Int64), new(atomic.Int64)
-	s := serve(t, engine.Config{Loops: 1, TakeoverAfter: time.Hour, CountSwitches: switches.Load, CountCollections: collections.Load}, h)
+	h, switches, pauses := newLineHandler(), new(atomic.Int64), new(atomic.Int64)
+	s := serve(t, engine.Config{Loops: 1, TakeoverAfter: time.Hour, CountSwitches: switches.Load, CountPauses: pauses.Load}, h)
 	h.commands["watch"] = func(d *engine.Driver, _ *engine.Conn, args string) {
 		d.Watch(true)
-		if args == "collected" {
-			collections.Add(1)
+		if args == "pause" {
+			pauses.Add(1)
 		}
 		switches.Add(1)
 		s.AdvanceClock(time.Millisecond)
 		answer(d, fmt.Sprint(d.Waited()))
 	}
 	c := s.dial()
-	c.send("watch\nwatch collected\nwatch\n")
-	c.want("true", "false", "true")
+	c.send("watch\nwatch pause\nwatch\nwatch pause\nwatch\n") // the first pause begins the collection, the second one ends it
+	c.want("true", "false", "false", "false", "true")
 }
 
 // A call of an unsuspected route is watched now and then, but only for the sleep of its thread.
@@ -111,4 +111,37 @@ func TestWatchReportsNoTakeover(t *testing.T) {
 	eventually(t, "the loop is taken over", func() bool { return s.Stats().Takeovers == 1 })
 	close(open)
 	c.want("false")
+}
+
+// A takeover that overlaps a garbage collection is reported as such, because the call may only compute.
+func TestTakeoverDuringCollection(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		pauses    [2]int64 // when the monitor first sees the call, and when it takes over
+		collected int32
+	}{
+		{"no collection", [2]int64{4, 4}, 0},
+		{"all the time", [2]int64{5, 5}, 1},
+		{"begins", [2]int64{4, 5}, 1},
+		{"ends", [2]int64{5, 6}, 1},
+		{"begins and ends", [2]int64{4, 6}, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h, looks := newLineHandler(), make(chan int64)
+			defer close(looks)
+			s := serve(t, engine.Config{Loops: 1, CountPauses: func() int64 { return <-looks }}, h) // the monitor looks when the test lets it
+			g := newGate(h)
+			c := s.dial()
+			c.send("block it\n")
+			<-g.entered
+			looks <- test.pauses[0]
+			looks <- test.pauses[1]
+			eventually(t, "the loop is taken over", func() bool { return s.Stats().Takeovers == 1 })
+			if got := h.collected.Load(); got != test.collected {
+				t.Errorf("%d takeovers during a collection, want %d", got, test.collected)
+			}
+			close(g.open)
+			c.want("it")
+		})
+	}
 }

@@ -104,6 +104,16 @@ func (p *BlockingStat) Waited(now int64) {
 	}
 }
 
+// TakenOver counts a call that has lost or left its loop. If this overlaps a garbage collection, collected is true, and the score stays: a
+// call that computes is delayed by the collector.
+func (p *BlockingStat) TakenOver(collected bool, now int64) {
+	if collected {
+		p.taken.Store(true)
+	} else {
+		p.Waited(now)
+	}
+}
+
 // Watched reports whether all calls must be watched, not only samples.
 func (p *BlockingStat) Watched() bool { return p.score.Load() > minScore }
 

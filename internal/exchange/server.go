@@ -63,6 +63,7 @@ type Settings struct {
 	AdaptiveLimit bool // reduce concurrency below the limit if that is faster
 
 	CountSwitches func() int64 // voluntary context switches of the calling thread; nil: the system's count. For tests
+	CountPauses   func() int64 // pauses of the program for garbage collections; nil: the runtime's count. For tests
 }
 
 // BackgroundCost is the charge for an answer that continues in the background, in bytes. It covers its goroutine and its memory

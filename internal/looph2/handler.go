@@ -151,7 +151,9 @@ func (h *Handler) Refused(sc *Scratch, d *engine.Driver, c *engine.Conn) {
 }
 
 // Detached is called when another driver takes the loop from an action, or the action gives it up.
-func (h *Handler) Detached(sc *Scratch) (waits bool) { return sc.wire.detached() }
+func (h *Handler) Detached(sc *Scratch, collected bool) (waits bool) {
+	return sc.wire.detached(collected)
+}
 
 // Abandoned answers for an action that ended by runtime.Goexit, or by a panic of code that surrounds it. The connection may
 // belong to another driver.

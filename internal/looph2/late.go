@@ -26,7 +26,7 @@ type limit struct {
 
 // detached is called, on any goroutine, when another driver takes the loop from the action of the wire, or the action gives it
 // up. The action is stopped between two of its own steps, or runs.
-func (x *Wire) detached() (waits bool) {
+func (x *Wire) detached(collected bool) (waits bool) {
 	own := x.own
 	own.kept.Store(true)
 	if x.phase.Routing() {
@@ -44,10 +44,10 @@ func (x *Wire) detached() (waits bool) {
 	switch {
 	case route.NoRoute:
 	case x.phase.Producing():
-		route.Streams.Waited(x.now())
+		route.Streams.TakenOver(collected, x.now())
 	default:
 		route.Counts.Takeovers.Add(1)
-		route.Blocking.Waited(x.now())
+		route.Blocking.TakenOver(collected, x.now())
 	}
 	x.startTimeout()
 	return !x.phase.Answering()

@@ -212,9 +212,9 @@ func (h *handler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 
 // Detached counts a request whose action blocks as in flight. The BlockingStat of its route records the wait at once, not only after
 // the action returns. Streamed responses that leave the loop, even midway, make later ones of the route start outside it.
-func (x *wire) Detached() (waits bool) {
+func (x *wire) Detached(collected bool) (waits bool) {
 	if x.inParts {
-		return x.handler.h2.Detached(x.h2)
+		return x.handler.h2.Detached(x.h2, collected)
 	}
 	if x.phase.Routing() {
 		x.inFlight.Begin(x.count.On, &x.handler.server.Unmatched.Counts) // the request is not routed yet
@@ -226,10 +226,10 @@ func (x *wire) Detached() (waits bool) {
 	case route.NoRoute:
 	case x.body == startedEarly: // the action may be waiting for its client
 	case streams:
-		route.Streams.Waited(x.d.Clock())
+		route.Streams.TakenOver(collected, x.d.Clock())
 	default:
 		route.Counts.Takeovers.Add(1)
-		route.Blocking.Waited(x.d.Clock())
+		route.Blocking.TakenOver(collected, x.d.Clock())
 	}
 	return !x.phase.Answering()
 }
