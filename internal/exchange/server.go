@@ -62,8 +62,13 @@ type Settings struct {
 	H2CUpgrade    bool // accept upgrades to it from HTTP/1.1
 	AdaptiveLimit bool // reduce concurrency below the limit if that is faster
 
-	CountSwitches func() int64 // voluntary context switches of the calling thread; nil: the system's count. For tests
-	CountPauses   func() int64 // pauses of the program for garbage collections; nil: the runtime's count. For tests
+	Counts Counts // for tests
+}
+
+// Counts replaces the counts from which an engine learns whether actions wait. A nil function is the count of the system or the runtime.
+type Counts struct {
+	Switches func() int64 // voluntary context switches of the calling thread
+	Pauses   func() int64 // pauses of the program for garbage collections
 }
 
 // BackgroundCost is the charge for an answer that continues in the background, in bytes. It covers its goroutine and its memory

@@ -76,7 +76,7 @@ func (s *Service) start(settings *Settings) {
 		LoopRefusal:    exchange.ConnectionRefusal,
 		AddressRefusal: exchange.AddressRefusal,
 
-		CountSwitches: from.CountSwitches, CountPauses: from.CountPauses,
+		CountSwitches: from.Counts.Switches, CountPauses: from.Counts.Pauses,
 	}, h)
 	if s.err == nil {
 		settings.OnQuiet(func() int64 { return s.engine.DropFree() + h.dropFree() })

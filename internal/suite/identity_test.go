@@ -82,6 +82,7 @@ func TestIdentifiersAreUnique(t *testing.T) {
 // Inside standard middleware a request has the identifier and the context values that were set outside. So the action's log, a
 // timeout response and the observer's line show the same request.
 func TestIdentityBehindStandardMiddleware(t *testing.T) {
+	const late = 200 * time.Millisecond // before it has passed, all middleware must have run
 	OnBothEnginesAndTLS(t, func(t *testing.T, engine dunlin.Engine) {
 		inAction, observed := make(chan string, 1), make(chan string, 1)
 		addr, _ := Start(t, dunlin.Config{Engine: engine, Logger: slog.New(slog.DiscardHandler)}, func(app *dunlin.App) {
@@ -121,8 +122,8 @@ func TestIdentityBehindStandardMiddleware(t *testing.T) {
 			}
 			app.Get("/soon", answer("soon"))
 			app.Get("/soon/limited", answer("soon")).Timeout(time.Minute)
-			app.Get("/late/early", answer("early")).Timeout(20 * time.Millisecond)
-			app.Get("/late", answer("late")).Timeout(20 * time.Millisecond)
+			app.Get("/late/early", answer("early")).Timeout(late)
+			app.Get("/late", answer("late")).Timeout(late)
 		})
 		for _, path := range []string{"/soon", "/soon/limited", "/late/early", "/late"} {
 			for _, own := range []string{"", "mine"} {

@@ -36,8 +36,7 @@ func TestShortWaitsAreLearned(t *testing.T) {
 		}
 		app, addr := startCounted(t, dunlin.Config{}, func(app *dunlin.App) {
 			server := ext.PerApp[*exchange.Server](app, exchange.ServerKey{}, nil)
-			server.CountSwitches = switches.Load
-			server.CountPauses = func() int64 { return 0 } // the collector of the test's process does not matter
+			server.Counts = exchange.Counts{Switches: switches.Load, Pauses: func() int64 { return 0 }}
 			app.Get("/waits", func(*dunlin.Request) dunlin.Response {
 				wait()
 				return dunlin.NoContent()
