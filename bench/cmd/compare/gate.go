@@ -16,7 +16,8 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/runner"
 )
 
-// gateCommand measures the promised figures, or reads a file of results, and fails if a promise is not kept.
+// gateCommand measures the figures that Dunlin promises, or reads them from a file of results. It returns an
+// error if a promise is not kept.
 func gateCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("compare gate", flag.ContinueOnError)
 	var f runFlags
@@ -66,7 +67,7 @@ func gateRun(ctx context.Context, f runFlags, promises []gate.Promise, file stri
 	return runner.Run(ctx, env, options, watch)
 }
 
-// announce prints the verdicts and returns an error with the number of broken promises.
+// announce prints the verdicts. It returns an error with the number of promises that are not kept.
 func announce(verdicts []gate.Verdict) error {
 	table := report.Table{Heading: []string{"promise", "bound", "measured", "verdict"}}
 	count := map[gate.Outcome]int{}

@@ -20,7 +20,8 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/load"
 )
 
-// loadCommand runs this program as a load generator, in a process of its own so that it can have a core of its own.
+// loadCommand runs this program as a load generator. The load generator is a separate process, so that it can have its own
+// core.
 func loadCommand(ctx context.Context, args []string) error {
 	if len(args) > 0 {
 		switch args[0] {
@@ -67,8 +68,8 @@ func openCommand(ctx context.Context, args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(result)
 }
 
-// holdCommand prints "holding" when all connections are open. It answers each line of stdin with the number of connections that
-// the server has closed, and closes all of them at the end.
+// holdCommand opens connections and prints "holding" when all are open. It answers each line of stdin with the number of
+// connections that the server has closed. At the end it closes all connections.
 func holdCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("load hold", flag.ContinueOnError)
 	var h load.Hold
@@ -98,13 +99,13 @@ func bulkCommand(ctx context.Context, args []string) error {
 	return b.Run(ctx)
 }
 
-// stepBack lowers the priority of a thread, or of this one for 0, on the core of the clients whose latencies are measured. The
-// thread then runs when they leave the core idle. If the kernel refuses that, the thread runs anyway.
+// stepBack lowers the priority of a thread, so that the thread runs only while the clients whose latencies are measured leave
+// their core idle. thread is an ID, or 0 for the current thread. If the kernel refuses the priority, the thread runs normally.
 func stepBack(thread int) {
 	_ = unix.SchedSetAttr(thread, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0)
 }
 
-// holding opens connections or streams, prints "holding", and answers each line of stdin with a count.
+// holding calls open, prints "holding", and answers each line of stdin with the result of count.
 func holding[H interface{ Close() }](ctx context.Context, open func(context.Context) (H, error), count func(H) (int, error)) error {
 	runtime.LockOSThread()
 	stepBack(0)
@@ -124,7 +125,7 @@ func holding[H interface{ Close() }](ctx context.Context, open func(context.Cont
 	return nil
 }
 
-// h2HoldCommand is like holdCommand for streams of HTTP/2. It counts the streams that have ended.
+// h2HoldCommand is holdCommand for HTTP/2 streams. It counts the streams that have ended.
 func h2HoldCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("load h2hold", flag.ContinueOnError)
 	var h load.H2Hold
@@ -143,7 +144,7 @@ func h2HoldCommand(ctx context.Context, args []string) error {
 	})
 }
 
-// h2AttackCommand attacks a server of HTTP/2 in clear text, and prints the counts.
+// h2AttackCommand attacks a server over HTTP/2 in clear text, and prints the counts.
 func h2AttackCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("load h2attack", flag.ContinueOnError)
 	var a load.H2Attack
@@ -184,9 +185,9 @@ func upstreamCommand(ctx context.Context, args []string) error {
 	return u.Run(ctx)
 }
 
-// allStepBack calls stepBack for all threads.
+// allStepBack calls stepBack for all threads of the process.
 func allStepBack() {
-	// Threads that start later inherit the priority. The existing ones belong to the runtime.
+	// Threads that start later inherit the priority. The threads that exist were started by the runtime.
 	threads, _ := os.ReadDir("/proc/self/task")
 	for _, thread := range threads {
 		if id, err := strconv.Atoi(thread.Name()); err == nil {
@@ -195,7 +196,7 @@ func allStepBack() {
 	}
 }
 
-// tlsFloodCommand makes a server begin handshakes, and prints their number.
+// tlsFloodCommand floods a server with TLS handshakes that it does not complete, and prints their number.
 func tlsFloodCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("load tlsflood", flag.ContinueOnError)
 	var f load.TLSFlood
@@ -213,8 +214,8 @@ func tlsFloodCommand(ctx context.Context, args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(result)
 }
 
-// tlsReturningCommand prints "holding" when a client has a session. For each line of stdin, the client reconnects with the
-// session, and the command prints the times to the responses.
+// tlsReturningCommand prints "holding" when its client has a session. For each line of stdin, the client reconnects with this
+// session, and the command prints the times until the responses.
 func tlsReturningCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("load tlsreturning", flag.ContinueOnError)
 	var r load.TLSReturning

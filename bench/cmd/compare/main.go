@@ -3,13 +3,13 @@
 // Command compare measures Dunlin and other servers and reports the results.
 //
 //	go run -C bench ./cmd/compare            measure all, print the tables, keep the results
-//	go run -C bench ./cmd/compare -short     the same in under three minutes, for a first look
+//	go run -C bench ./cmd/compare -short     the same in less than three minutes, for a first look
 //	go run -C bench ./cmd/compare report     write docs/BENCHMARKS.md from the newest results
-//	go run -C bench ./cmd/compare diff A B   what got better or worse between two results
-//	go run -C bench ./cmd/compare gate       are the promised figures kept?
+//	go run -C bench ./cmd/compare diff A B   compare two files of results
+//	go run -C bench ./cmd/compare gate       check the figures that Dunlin promises
 //	go run -C bench ./cmd/compare profile plaintext-64 dunlin nethttp fiber
 //	                                         flame graphs of servers under load, side by side
-//	go run -C bench ./cmd/compare list       scenarios and peers by name
+//	go run -C bench ./cmd/compare list       list the names of scenarios and peers
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errUsage ends a command after the message about its flags.
+// errUsage ends a command whose flags are wrong, after the message about them was printed.
 var errUsage = errors.New("usage")
 
 func main() {
@@ -44,8 +44,8 @@ func main() {
 	}
 }
 
-// endWithGoRun makes the kernel interrupt this program when the surrounding "go run" is killed. Otherwise the measurement would
-// continue unnoticed, because "go run" forwards no signal.
+// endWithGoRun makes the kernel interrupt this program when the "go run" that started it is killed. Without this the
+// measurement would continue unnoticed, because "go run" does not forward signals.
 func endWithGoRun() {
 	parent, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", os.Getppid()))
 	if err == nil && string(parent) == "go\n" {

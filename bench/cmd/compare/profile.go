@@ -24,7 +24,8 @@ import (
 
 const profileUsage = "usage: compare profile [flags] SCENARIO PEER..., such as: compare profile plaintext-64 dunlin nethttp fiber"
 
-// profileCommand takes profiles of servers under the load of a scenario and draws them side by side.
+// profileCommand takes profiles of servers under the load of a scenario and draws them as flame
+// graphs, side by side.
 func profileCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("compare profile", flag.ContinueOnError)
 	duration := flags.Duration("duration", 5*time.Second, "how long each server is profiled")
@@ -81,7 +82,7 @@ func profileAll(ctx context.Context, env *scenario.Env, s scenario.Scenario, pee
 		Scenario: s.Name, Title: s.Title, About: s.About, Command: s.Commands(env)[0],
 		Started: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), Every: s.SampledEvery(),
 	}
-	// Without git the tree has no commit.
+	// Without git the commit is unknown.
 	commit, _ := exec.CommandContext(ctx, "git", "-C", env.Folders.Root, "rev-parse", "--short=10", "HEAD").Output()
 	page.Commit = strings.TrimSpace(string(commit))
 	for i, p := range peers {
@@ -111,7 +112,7 @@ func profileAll(ctx context.Context, env *scenario.Env, s scenario.Scenario, pee
 	return page, nil
 }
 
-// draw adds the graphs of the last server of the page.
+// draw adds the flame graphs of a server to the page. The server must be the last one of the page.
 func draw(page *report.ProfilePage, taken scenario.Profiles) error {
 	cpu, err := flame.Tree(taken.CPU, "cpu")
 	if err != nil {
@@ -151,7 +152,7 @@ func size(bytes int64) string {
 	return results.Format(float64(bytes)/1e6) + " MB"
 }
 
-// profileFiles returns the folder of the profiles.
+// profileFiles returns the folder for the profiles.
 func profileFiles(env *scenario.Env) string { return filepath.Join(env.Folders.Build, "profiles") }
 
 func keep(folder, name string, taken scenario.Profiles) error {

@@ -16,10 +16,11 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// progress shows a run: the current step in a status line of the terminal, and tables when they are complete.
+// progress shows the progress of a run: the current step in a status line of the terminal, and the tables
+// that are complete.
 type progress struct {
 	tables, status io.Writer
-	live           bool // status is a terminal: its line is overwritten
+	live           bool // status is a terminal, so that the line can be overwritten
 	start          time.Time
 }
 
@@ -44,7 +45,7 @@ func (p *progress) Note(format string, args ...any) {
 	fmt.Fprintf(p.status, format+"\n", args...)
 }
 
-// clear removes the status line before other output.
+// clear removes the status line, so that other output can follow.
 func (p *progress) clear() {
 	if p.live {
 		fmt.Fprint(p.status, eraseLine)

@@ -12,8 +12,8 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// reportCommand renders the results of the given file. By default it takes the newest file among those with the most scenarios.
-// Scenarios of further files replace its own or are added to them.
+// reportCommand writes the report of a file of results. By default it uses the newest of the files that have the most
+// scenarios. The scenarios of more files are added, or replace scenarios of the first file.
 func reportCommand(args []string) error {
 	flags := flag.NewFlagSet("compare report", flag.ContinueOnError)
 	if err := flags.Parse(args); err != nil {
@@ -37,7 +37,7 @@ func reportCommand(args []string) error {
 	return writeReport(folders, run)
 }
 
-// readRun reads the newest results if path is empty.
+// readRun reads the file at path, or the newest results if path is empty.
 func readRun(folders layout.Folders, path string) (*results.Run, error) {
 	if path == "" {
 		var err error

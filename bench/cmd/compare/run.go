@@ -18,7 +18,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/scenario"
 )
 
-// runFlags are the flags of a measurement, with or without the gate.
+// runFlags are the flags of a measurement. The gate has the same flags.
 type runFlags struct {
 	scenarios, peers string
 	rounds           int
@@ -36,7 +36,8 @@ func (f *runFlags) register(flags *flag.FlagSet) {
 	flags.IntVar(&f.benchmarks, "benchmarks", -1, "repetitions of the Go benchmarks (-1: 6, with -short or -scenario 0)")
 }
 
-// options adds the defaults, and reports unknown names with the available ones.
+// options converts the flags to options. For an unknown name it returns an error that lists the
+// known names.
 func (f *runFlags) options(args []string) (runner.Options, error) {
 	o := runner.Options{Rounds: f.rounds, Benchmarks: f.benchmarks, Text: strings.Join(args, " "), Peers: peer.All}
 	if o.Rounds <= 0 {
@@ -80,7 +81,8 @@ func (f *runFlags) options(args []string) (runner.Options, error) {
 	return o, nil
 }
 
-// takingPart returns the peers that are part of at least one scenario. The others need not be built.
+// takingPart returns the peers that take part in at least one scenario. Other peers need not be
+// built.
 func takingPart(o runner.Options) []peer.Peer {
 	return slices.DeleteFunc(slices.Clone(o.Peers), func(p peer.Peer) bool {
 		return !slices.ContainsFunc(o.Scenarios, func(s scenario.Scenario) bool { return s.Takes(p, nil) })

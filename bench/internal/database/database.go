@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package database starts a PostgreSQL server with TechEmpower's tables for the time of a run.
+// Package database starts a PostgreSQL server with the tables of the TechEmpower benchmarks, for the time of a run.
 package database
 
 import (
@@ -29,7 +29,7 @@ const startTimeout = 20 * time.Second
 
 // Server is a running PostgreSQL server with its own data folder.
 type Server struct {
-	URL     string // as in a connection string
+	URL     string // in the form of a connection string
 	Version string
 
 	process *proc.Process
@@ -37,8 +37,9 @@ type Server struct {
 	conn    *pgx.Conn
 }
 
-// Start makes a database in a temporary folder and serves it on a free port of 127.0.0.1, on the given cores. It does
-// not wait for the disk (fsync is off). As root it runs as the user postgres, since PostgreSQL refuses to run as root.
+// Start creates a database in a temporary folder and serves it on a free port of 127.0.0.1, on the given cores. The
+// server does not wait for the disk (fsync is off). If this program runs as root, the server runs as the user postgres,
+// because PostgreSQL refuses to run as root.
 func Start(ctx context.Context, cores []int) (*Server, error) {
 	initdb, err := find("initdb")
 	if err != nil {
@@ -98,7 +99,7 @@ func (s *Server) start(ctx context.Context, initdb, postgres string, as *syscall
 	return err
 }
 
-// connect returns once the server answers.
+// connect connects to the server and returns when the server answers.
 func (s *Server) connect(ctx context.Context) error {
 	waiting, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -118,7 +119,7 @@ func (s *Server) connect(ctx context.Context) error {
 	}
 }
 
-// Number returns the current random number of a row.
+// Number returns the current random number of the row with the given ID.
 func (s *Server) Number(ctx context.Context, table string, id int32) (n int32, err error) {
 	err = s.conn.QueryRow(ctx, "SELECT randomnumber FROM "+pgx.Identifier{table}.Sanitize()+" WHERE id = $1", id).Scan(&n)
 	return n, err
@@ -137,8 +138,8 @@ func (s *Server) Stop() {
 	os.RemoveAll(s.folder)
 }
 
-// find looks for one of PostgreSQL's programs, which Debian keeps outside of the PATH. Of several versions it takes the
-// newest.
+// find returns the path of a program of PostgreSQL. Debian keeps these programs outside of the PATH. If several
+// versions are installed, find returns the newest.
 func find(program string) (string, error) {
 	if path, err := exec.LookPath(program); err == nil {
 		return path, nil
@@ -154,7 +155,7 @@ func find(program string) (string, error) {
 	return slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) }), nil
 }
 
-// account is the user postgres for root, and nil for other users.
+// account returns the user postgres if this program runs as root, and otherwise nil.
 func account() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil

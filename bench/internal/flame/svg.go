@@ -19,16 +19,16 @@ const (
 	rowHeight   = 17
 	margin      = 6
 	heading     = 24
-	letterWidth = 6.1 // width of a 10 px monospace letter
-	// minShare is the minimum share of a frame that is drawn. A quarter of a hundredth is two and a half pixels, and less
-	// than one sample of a profile with some hundred samples.
+	letterWidth = 6.1 // width of a letter in pixels, in a monospace font of 10 px
+	// minShare is the minimum share of the total for which a frame is drawn. A share of 0.25 % is two and a half pixels
+	// wide, and less than one sample of a profile with a few hundred samples.
 	minShare = 0.0025
 )
 
 //go:embed zoom.js
 var zoom string
 
-// SVG draws the tree with its root at the bottom. It is a complete file.
+// SVG draws the tree with its root at the bottom. The result is a complete SVG file.
 func (g Graph) SVG(root *Frame) []byte {
 	rows := depth(root, max(1, int64(minShare*float64(root.Total))))
 	d := drawing{Graph: g, root: root, height: heading + rows*rowHeight + margin}
@@ -45,7 +45,7 @@ func (g Graph) SVG(root *Frame) []byte {
 	return d.out.Bytes()
 }
 
-// depth returns the number of rows for the frames with at least this value.
+// depth returns the number of rows that are needed for the frames whose value is at least least.
 func depth(f *Frame, least int64) int {
 	deepest := 0
 	for _, callee := range f.Callees {
@@ -63,7 +63,7 @@ type drawing struct {
 	out    bytes.Buffer
 }
 
-// frame draws f with width w, and its callees above it.
+// frame draws f with the width w at the position x, and its callees above it.
 func (d *drawing) frame(f *Frame, level int, x, w float64) {
 	share := float64(f.Total) / float64(d.root.Total)
 	y := d.height - margin - (level+1)*rowHeight
@@ -81,7 +81,7 @@ func (d *drawing) frame(f *Frame, level int, x, w float64) {
 	}
 }
 
-// fitting returns the part of a name that is readable in a frame of this width in pixels.
+// fitting returns the beginning of a name that fits into a frame that is w pixels wide.
 func fitting(name string, w float64) string {
 	letters := int((w - 4) / letterWidth)
 	switch {
@@ -93,10 +93,10 @@ func fitting(name string, w float64) string {
 	return strings.ToValidUTF8(name[:letters-1], "") + "…"
 }
 
-// Kind is a group of functions that have one colour.
+// Kind is a group of functions that are drawn in the same color.
 type Kind struct{ Name, Color string }
 
-// Kinds are all kinds, for a legend.
+// Kinds are all kinds, in the order of the legend.
 var Kinds = []Kind{own, program, library, system, goRuntime, standard}
 
 var (
@@ -131,7 +131,7 @@ func kindOf(function string) Kind {
 		return system
 	case under("runtime.", "internal/runtime/", "runtime/", "gcWriteBarrier", "gogo"):
 		return goRuntime
-	case strings.Contains(first, ".") && strings.Contains(function, "/"): // the path begins with a domain
+	case strings.Contains(first, ".") && strings.Contains(function, "/"): // the path of the package begins with a domain
 		return library
 	}
 	return standard

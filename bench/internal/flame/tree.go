@@ -1,5 +1,5 @@
-// Package flame draws profiles as flame graphs. A graph is a self-contained SVG. The title of a frame contains its share, and a
-// click on a frame enlarges it.
+// Package flame draws profiles as flame graphs. A graph is an SVG without external files. The title of each frame contains its
+// share of the total, and a click on a frame enlarges the frame.
 package flame
 
 import (
@@ -11,16 +11,16 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// A Frame is a function with its callers, and the sums of the samples in it and in its callees.
+// A Frame is a function that was called by the functions of the frames above it, with the sums of the samples.
 type Frame struct {
 	Name     string // name of the function with the path of its package
-	Total    int64  // Self and the Totals of Callees
+	Total    int64  // sum of Self and of Total of all Callees
 	Self     int64
 	Callees  []*Frame // sorted by name
 	children map[string]*Frame
 }
 
-// Tree sums the stacks of p by one of its sample types, such as "cpu" or "alloc_space".
+// Tree returns the tree of the stacks of p. The values are those of one sample type, such as "cpu" or "alloc_space".
 func Tree(p *profile.Profile, sampleType string) (*Frame, error) {
 	at := slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == sampleType })
 	if at < 0 {
@@ -34,8 +34,8 @@ func Tree(p *profile.Profile, sampleType string) (*Frame, error) {
 	return root, nil
 }
 
-// stackOf returns the functions of a sample, callers first. The lines of a location are one function and the functions inlined
-// into it, innermost first.
+// stackOf returns the functions of a sample, the outermost caller first. The lines of a location belong to one function and to
+// the functions that are inlined into it, the innermost first.
 func stackOf(sample *profile.Sample) []string {
 	var stack []string
 	for _, location := range slices.Backward(sample.Location) {
@@ -65,7 +65,7 @@ func (f *Frame) add(stack []string, value int64) {
 	child.add(stack[1:], value)
 }
 
-// arrange sorts the callees, and removes those without samples: in the difference of two profiles most stacks are zero.
+// arrange sorts the callees and removes callees without samples. In the difference of two profiles, most stacks have none.
 func (f *Frame) arrange() {
 	for _, child := range f.children {
 		if child.Total > 0 {
@@ -77,7 +77,7 @@ func (f *Frame) arrange() {
 	slices.SortFunc(f.Callees, func(a, b *Frame) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// Functions returns the n functions with the largest values of their own, as in pprof's top.
+// Functions returns the n functions with the largest values of their own, without their callees, as pprof's top lists them.
 func (f *Frame) Functions(n int) []Function {
 	self := map[string]int64{}
 	f.each(func(frame *Frame) { self[frame.Name] += frame.Self })
@@ -93,9 +93,9 @@ func (f *Frame) Functions(n int) []Function {
 	return all[:min(n, len(all))]
 }
 
-// A Function is a line of pprof's top.
+// A Function is a line of the list of Functions.
 type Function struct {
-	Name string // without its package's path
+	Name string // without the path of the package
 	Self int64
 }
 
@@ -109,7 +109,7 @@ func (f *Frame) each(do func(*Frame)) {
 // Short returns the name of a function without the path of its package.
 func Short(name string) string {
 	path := name
-	if bracket := strings.IndexByte(path, '['); bracket >= 0 { // type arguments have paths, too
+	if bracket := strings.IndexByte(path, '['); bracket >= 0 { // the type arguments also contain paths
 		path = path[:bracket]
 	}
 	return name[strings.LastIndexByte(path, '/')+1:]

@@ -1,4 +1,4 @@
-// Package gate has the list of figures that Dunlin promises, and compares a run with it.
+// Package gate has the list of the figures that Dunlin promises, and compares the results of a run with them.
 package gate
 
 import (
@@ -16,19 +16,20 @@ import (
 //go:embed promises.json
 var promisesJSON []byte
 
-// A Promise limits a figure, or the ratio of two figures.
+// A Promise is a bound for a figure, or for the ratio of two figures.
 type Promise struct {
 	Words string `json:"promise"`
 	Of    Figure `json:"of"`
-	Per   Figure `json:"per,omitzero"` // zero: the figure itself is bounded, not a ratio
+	Per   Figure `json:"per,omitzero"` // if it is zero, the bound applies to the figure itself, and otherwise to the ratio
 
 	AtMost  *float64 `json:"at_most,omitempty"`
 	AtLeast *float64 `json:"at_least,omitempty"`
-	// Tolerance is the share of the bound by which a run may miss it because of noise on a quiet machine. Counts have none.
+	// Tolerance is the share of the bound by which a run may exceed it, because of noise on a quiet machine. Counts have no
+	// tolerance.
 	Tolerance float64 `json:"tolerance,omitempty"`
 }
 
-// A Figure names a median: a peer's metric in a scenario, or a Go benchmark's value in a unit.
+// A Figure names a median: the median of a metric of a peer in a scenario, or of a value of a Go benchmark.
 type Figure struct {
 	Scenario  string `json:"scenario,omitempty"`
 	Peer      string `json:"peer,omitempty"`
@@ -37,7 +38,7 @@ type Figure struct {
 	Unit      string `json:"unit,omitempty"`
 }
 
-// Promises returns the embedded list.
+// Promises returns the list in promises.json, which is embedded in the program.
 func Promises() ([]Promise, error) {
 	var promises []Promise
 	if err := json.Unmarshal(promisesJSON, &promises); err != nil {
@@ -79,7 +80,7 @@ func (f Figure) validate() error {
 	return nil
 }
 
-// median returns false if the run does not have the figure.
+// median returns the median. It returns false if the run does not have the figure.
 func (f Figure) median(run *results.Run) (float64, bool) {
 	var values []float64
 	if f.Benchmark != "" {
@@ -94,10 +95,10 @@ func (f Figure) median(run *results.Run) (float64, bool) {
 	return stats.Summarise(values).Median, len(values) > 0
 }
 
-// An Outcome is the result of a promise.
+// An Outcome is the result of the comparison with a promise.
 type Outcome int
 
-// A promise that was not measured is neither kept nor broken.
+// A promise that was not measured is neither Kept nor Broken.
 const (
 	Kept Outcome = iota
 	Close
@@ -109,14 +110,14 @@ func (o Outcome) String() string {
 	return [...]string{"kept", "within tolerance", "BROKEN", "not measured"}[o]
 }
 
-// A Verdict is the outcome of a promise with the measured value.
+// A Verdict is the outcome for a promise, with the value that was measured.
 type Verdict struct {
 	Promise
 	Outcome Outcome
 	Got     float64
 }
 
-// Bound returns the limit as text.
+// Bound returns the bound as text.
 func (v Verdict) Bound() string {
 	if v.AtMost != nil {
 		return "≤ " + results.Format(*v.AtMost)
@@ -147,7 +148,7 @@ func (p Promise) judge(run *results.Run) Verdict {
 		got /= per
 	}
 	v.Got = got
-	// over is the share of the bound by which the value exceeds it. A bound of zero allows nothing.
+	// over is the share of the bound by which the value exceeds it. If the bound is zero, every other value exceeds it.
 	var over float64
 	if p.AtMost != nil {
 		over = excess(got-*p.AtMost, *p.AtMost)
@@ -175,7 +176,7 @@ func excess(by, bound float64) float64 {
 	return by / bound
 }
 
-// Needs returns the scenarios and peers of the promises.
+// Needs returns the scenarios and peers that the promises need.
 func Needs(promises []Promise) (scenarios, peers []string) {
 	add := func(list []string, name string) []string {
 		if name == "" || slices.Contains(list, name) {

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package gobench runs the Go benchmarks of the bench module and reads their output.
+// Package gobench runs the Go benchmarks of the module bench and reads their output.
 package gobench
 
 import (
@@ -18,15 +18,16 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// folders has the folders with benchmarks, in the order of the report. A missing folder is skipped.
+// folders has the folders with benchmarks, in the order of the report. A folder that does not exist is skipped.
 var folders = []string{"seeds", "router"}
 
-// A Suite has the built benchmarks.
+// A Suite has the programs with the benchmarks.
 type Suite struct {
 	programs []proc.Command // without the arguments of a run
 }
 
-// Build builds the benchmarks of all folders into build. If some builds fail, it returns the other programs and an error.
+// Build builds the benchmarks of all folders into the folder build. If some cannot be built, it returns the others and an
+// error.
 func Build(ctx context.Context, bench, build string) (*Suite, error) {
 	s := &Suite{}
 	var failed error
@@ -52,7 +53,7 @@ func (s *Suite) Run(ctx context.Context, short bool) ([]results.Benchmark, error
 	if short {
 		args = append(args, "-test.short", "-test.benchtime=10ms")
 	} else {
-		args = append(args, "-test.benchtime=250ms") // many short repetitions are more significant than a few long ones
+		args = append(args, "-test.benchtime=250ms") // many short repetitions are more significant than a few long repetitions
 	}
 	var all []results.Benchmark
 	var failed error
@@ -69,7 +70,7 @@ func (s *Suite) Run(ctx context.Context, short bool) ([]results.Benchmark, error
 	return all, failed
 }
 
-// Gather adds another repetition of each benchmark to the earlier ones.
+// Gather adds another repetition of each benchmark to earlier repetitions.
 func Gather(before, more []results.Benchmark) []results.Benchmark {
 	for _, b := range more {
 		i := slices.IndexFunc(before, func(o results.Benchmark) bool { return o.Package == b.Package && o.Name == b.Name })
@@ -84,7 +85,7 @@ func Gather(before, more []results.Benchmark) []results.Benchmark {
 	return before
 }
 
-// failures returns the lines of the output that describe the failure.
+// failures returns the lines of the output that describe why a benchmark failed.
 func failures(out string) string {
 	var said strings.Builder
 	for line := range strings.Lines(out) {
@@ -95,7 +96,7 @@ func failures(out string) string {
 	return said.String()
 }
 
-// Parse collects the repetitions of each benchmark, in the order of their first appearance.
+// Parse returns the repetitions of each benchmark. The benchmarks are in the order in which the output first names them.
 func Parse(r io.Reader) ([]results.Benchmark, error) {
 	var found []results.Benchmark
 	index := map[string]int{}
@@ -118,7 +119,7 @@ func Parse(r io.Reader) ([]results.Benchmark, error) {
 			})
 		}
 		for _, value := range record.Values {
-			// benchfmt converts ns to seconds. The original value and unit are used.
+			// benchfmt converts ns to seconds. The original value and its unit are used.
 			if value.OrigUnit != "" {
 				value.Value, value.Unit = value.OrigValue, value.OrigUnit
 			}

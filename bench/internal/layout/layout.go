@@ -1,4 +1,4 @@
-// Package layout finds the folders of the bench module, regardless of the working directory.
+// Package layout finds the folders of the module bench from any working directory.
 package layout
 
 import (
@@ -10,17 +10,17 @@ import (
 
 const module = "module github.com/dunlinhttp/dunlin/bench"
 
-// Folders are absolute paths.
+// Folders has absolute paths.
 type Folders struct {
-	Bench   string // this module
-	Root    string // the core module above it
-	Build   string // binaries and files written by servers; not in git
+	Bench   string // the module bench
+	Root    string // the core module, which contains bench
+	Build   string // programs, and files that servers write; not in git
 	Results string // one JSON file per run
-	Loads   string // wrk scripts
-	Docs    string // docs of the core module; the report is written there
+	Loads   string // scripts for wrk
+	Docs    string // docs of the core module, into which the report is written
 }
 
-// Find looks for the bench module in dir, in dir/bench and in the folders above dir.
+// Find looks for the module bench in dir, in dir/bench and in the folders that contain dir.
 func Find(dir string) (Folders, error) {
 	start, err := filepath.Abs(dir)
 	if err != nil {

@@ -8,29 +8,29 @@ import (
 
 var errAnswer = errors.New("not an HTTP/1.1 answer")
 
-// An answer parses an HTTP/1.1 response incrementally. It reads no more of the response than is necessary to find its end. The
-// zero value is ready for a new response.
+// An answer parses an HTTP/1.1 response incrementally. It examines only what is necessary to find the end of the response. The
+// zero value is ready for a response.
 type answer struct {
 	status int
 	close  bool  // the server will close the connection
-	left   int64 // number of bytes to skip
+	left   int64 // number of bytes that remain to be skipped
 	part   part
 }
 
-// part is the next part of the response, after the bytes to skip.
+// part is the part of the response that follows the bytes to skip.
 type part uint8
 
 const (
 	partHead  part = iota
-	partChunk      // the line with a chunk's size
+	partChunk      // the line with the size of a chunk
 	partNone
 )
 
 // done reports whether the response is complete.
 func (a *answer) done() bool { return a.part == partNone && a.left == 0 }
 
-// feed parses b and returns the number of bytes that it used. If the response is not complete, the rest is an incomplete line
-// or head. The caller passes it again, together with the bytes that follow.
+// feed parses b and returns the number of bytes that it used. If the response is incomplete, the remaining bytes are an
+// incomplete line or head. The caller must pass them again, followed by more bytes.
 func (a *answer) feed(b []byte) (used int, err error) {
 	for {
 		n := int(min(a.left, int64(len(b)-used)))
@@ -50,7 +50,7 @@ func (a *answer) feed(b []byte) (used int, err error) {
 	}
 }
 
-// feedHead returns 0 if the head is not complete.
+// feedHead parses the head. It returns 0 if the head is incomplete.
 func (a *answer) feedHead(b []byte) (used int, err error) {
 	end := bytes.Index(b, []byte("\r\n\r\n"))
 	if end < 0 {
@@ -73,7 +73,7 @@ func (a *answer) feedHead(b []byte) (used int, err error) {
 	return end + len("\r\n\r\n"), nil
 }
 
-// header handles one of the three header fields that determine the end of the response.
+// header evaluates a header field if it determines where the response ends. Three fields do.
 func (a *answer) header(line []byte) (err error) {
 	colon := bytes.IndexByte(line, ':')
 	if colon < 0 {
@@ -93,7 +93,8 @@ func (a *answer) header(line []byte) (err error) {
 	return nil
 }
 
-// feedChunk returns 0 if the line is not complete. The requests do not ask for trailers.
+// feedChunk parses the line before a chunk. It returns 0 if the line is incomplete. Trailers are not supported, because the
+// requests do not ask for them.
 func (a *answer) feedChunk(b []byte) (used int, err error) {
 	end := bytes.IndexByte(b, '\n')
 	if end < 0 {

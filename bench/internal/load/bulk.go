@@ -9,18 +9,19 @@ import (
 	"strconv"
 )
 
-// Bulk moves much data on one connection. Downloads are the response to a GET of Path?bytes=N. Uploads are the body of a POST,
-// which the server counts.
+// Bulk transfers a large amount of data on one connection. A download is the response to a GET of Path?bytes=N. An upload is
+// the body of a POST, whose bytes the server counts.
 type Bulk struct {
 	Addr, Path string
 	Bytes      int64
 	Up, TLS    bool
 }
 
-// Run returns when all data has been moved. It fails if the server has sent or counted another number of bytes.
+// Run returns when all data has been transferred. It returns an error if the server has sent or counted another number of
+// bytes.
 func (b Bulk) Run(ctx context.Context) error {
 	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // HTTP/1.1: no other protocol is offered
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // no other protocol than HTTP/1.1 is offered
 		ReadBufferSize:  bulkPiece, WriteBufferSize: bulkPiece,
 	}}
 	defer client.CloseIdleConnections()
@@ -51,7 +52,7 @@ func (b Bulk) Run(ctx context.Context) error {
 	return err
 }
 
-// moved returns the number of bytes that were sent or counted.
+// moved returns the number of bytes that the server has sent or counted.
 func (b Bulk) moved(answer *http.Response) (int64, error) {
 	if answer.StatusCode != http.StatusOK {
 		return 0, fmt.Errorf("%s: status %d", b.Path, answer.StatusCode)
@@ -68,7 +69,7 @@ func (b Bulk) moved(answer *http.Response) (int64, error) {
 
 const bulkPiece = 64 << 10
 
-// zeros is an endless body.
+// zeros is a body of zeros without an end.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// dialTimeout is longer than any connect on the same machine.
+// dialTimeout is longer than any connection setup on the same machine takes.
 const dialTimeout = 5 * time.Second
 
-// A client sends the same request repeatedly on one connection, and reads no more of the response than is necessary to find its
-// end. That leaves the processor to the server.
+// A client sends the same request repeatedly on one connection. It examines only what is necessary to find the end of a
+// response, in order to leave CPU time to the server.
 type client struct {
 	addr    string
 	request []byte
@@ -32,7 +32,7 @@ func (c *client) close() {
 	}
 }
 
-// do returns the status of the response. The connection cannot be used after an error.
+// do sends the request and returns the status of the response. After an error the connection cannot be used again.
 func (c *client) do(deadline time.Time) (int, error) {
 	if c.conn == nil {
 		conn, err := net.DialTimeout("tcp", c.addr, min(dialTimeout, time.Until(deadline)))
@@ -61,7 +61,7 @@ func (c *client) do(deadline time.Time) (int, error) {
 	return status, err
 }
 
-// readAnswer reads a response to its end, and reports whether the connection can be reused.
+// readAnswer reads a whole response and reports whether the connection can be used again.
 func readAnswer(in *bufio.Reader) (status int, keep bool, err error) {
 	var a answer
 	for want := 1; ; {

@@ -12,28 +12,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// firstAnswerPoll is the interval between requests to a server that does not answer yet. It is the resolution of start-up
-// times.
+// firstAnswerPoll is the interval between requests to a server that does not yet answer. Start-up times are measured with this
+// resolution.
 const firstAnswerPoll = 100 * time.Microsecond
 
-// pause waits for firstAnswerPoll. A timer is too coarse: in an idle process the runtime waits for whole milliseconds, which is
-// a third of a start-up time.
+// pause waits for firstAnswerPoll. It does not use a timer, because in an idle process the runtime waits for whole
+// milliseconds, which are a third of a start-up time.
 func pause() {
 	left := unix.NsecToTimespec(int64(firstAnswerPoll))
-	_ = unix.Nanosleep(&left, nil) // an early end because of a signal is harmless
+	_ = unix.Nanosleep(&left, nil) // a signal may end the wait early, which does no harm
 }
 
-// FirstAnswer sends requests until the server at addr answers.
+// FirstAnswer sends requests until the server at addr answers one.
 func FirstAnswer(ctx context.Context, addr, path string) error {
 	return firstAnswer(ctx, client{addr: addr, request: requestFor(addr, path)})
 }
 
-// FirstAnswerTLS is like FirstAnswer, over TLS.
+// FirstAnswerTLS is FirstAnswer over TLS.
 func FirstAnswerTLS(ctx context.Context, addr, path string) error {
 	return firstAnswer(ctx, client{addr: addr, request: requestFor(addr, path), byTLS: true})
 }
 
-// FirstAnswerH2 is like FirstAnswer, over HTTP/2 with TLS or in clear text.
+// FirstAnswerH2 returns a function that is FirstAnswer over HTTP/2, with TLS or in clear text.
 func FirstAnswerH2(byTLS bool) func(ctx context.Context, addr, path string) error {
 	return func(ctx context.Context, addr, path string) error {
 		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Protocols: new(http.Protocols)}

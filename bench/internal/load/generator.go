@@ -11,22 +11,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A generator does all work of an open loop on one thread. It sends the requests that are due, receives responses, and sleeps
-// in between. It shares the machine with the server that it measures, and therefore does little for a request: no goroutine, no
-// timer, no allocation. It reads only the head of a response; the kernel discards the rest.
+// A generator does all work of an open loop on one thread. It sends the requests that are due, receives responses, and sleeps in
+// between. Because it runs on the same machine as the server that it measures, it does little work for a request: it uses no
+// goroutine, no timer and no allocation. It reads only the head of a response, and the kernel discards the rest.
 //
-// Requests have numbers, in the order in which they fall due and are sent:
+// Requests have numbers. The numbers are in the order in which the requests become due and are sent:
 //
-//	0 ≤ oldest ≤ sent ≤ due ≤ total; of those from oldest to sent, some may wait for their responses
+//	0 ≤ oldest ≤ sent ≤ due ≤ total
 //
-// The first lead of them are not counted.
+// The requests from oldest to sent may still wait for their responses. The first lead requests are not counted.
 type generator struct {
 	OpenLoop
 	tally   *tally
 	lead    int
 	total   int
-	counted time.Time     // due time of the first counted request
-	cpu     time.Duration // CPU time spent before counted
+	counted time.Time     // time at which the first request that is counted is due
+	cpu     time.Duration // CPU time that was used before counted
 	start   time.Time
 	request []byte
 	to      unix.Sockaddr
@@ -35,34 +35,34 @@ type generator struct {
 	epfd   int
 	events [512]unix.EpollEvent
 	conns  []loadConn
-	free   []int32 // a ring of conns without a request, longest free first, since independent clients take turns
+	free   []int32 // a ring of the indexes in conns without a request; the connection that has been free for longest is used first, because independent clients take turns
 	freeAt int
 	frees  int
 
 	due, sent, oldest int
-	asked             []int32 // conns by request; answered if the request is settled
+	asked             []int32 // indexes in conns by request; answered if the request is settled
 	scratch           [4 << 10]byte
 }
 
-// answered replaces the connection of a settled request.
+// answered replaces the index of the connection in asked when a request is settled.
 const answered = -1
 
 // A loadConn is a connection that is open or will be opened.
 type loadConn struct {
 	fd      int // 0: not open
-	request int // the request that waits for a response; -1 for none
+	request int // request that waits for a response; -1 if none does
 	opening bool
 	answer  answer
-	kept    []byte // an incomplete head or line; rarely used
+	kept    []byte // an incomplete head or line; rarely needed
 }
 
-// leadShare divides the rate during the lead-in.
+// The rate during the lead-in is Rate divided by leadShare.
 const leadShare = 4
 
-// longSleep is the maximum time of a sleep, so that the generator notices the end of the context.
+// longSleep is the maximum duration of a sleep, so that the generator soon detects the end of the context.
 const longSleep = 10 * time.Millisecond
 
-// generate does the work of Run on a thread of its own.
+// generate does the work of OpenLoop.Run. It runs on a thread of its own.
 func (o OpenLoop) generate(ctx context.Context) (OpenLoopResult, error) {
 	g, err := o.newGenerator()
 	if err != nil {
@@ -131,7 +131,7 @@ func (g *generator) dueAt(request int) time.Time {
 	return after.Add(time.Duration(float64(request) * float64(time.Second) / rate))
 }
 
-// release counts the requests that have fallen due.
+// release counts the requests that have become due.
 func (g *generator) release() {
 	for now := time.Now(); g.due < g.total; g.due++ {
 		late := now.Sub(g.dueAt(g.due))
@@ -152,7 +152,7 @@ func (g *generator) setFree(conn int) {
 	g.frees++
 }
 
-// send sends the next request on the connection that has been free the longest.
+// send sends the next request on the connection that has been free for longest.
 func (g *generator) send() {
 	conn := g.free[g.freeAt]
 	g.freeAt = (g.freeAt + 1) % len(g.free)
@@ -172,7 +172,7 @@ func (g *generator) send() {
 	}
 }
 
-// open starts to connect.
+// open begins to open a connection.
 func (g *generator) open(conn int32) error {
 	fd, err := unix.Socket(g.family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -193,7 +193,7 @@ func (g *generator) open(conn int32) error {
 func (g *generator) write(c *loadConn) error {
 	n, err := unix.Write(c.fd, g.request)
 	if err == nil && n < len(g.request) {
-		err = unix.EAGAIN // the socket had room for all earlier requests
+		err = unix.EAGAIN // the buffer of the socket had room for all earlier requests
 	}
 	return err
 }
@@ -205,8 +205,8 @@ func (g *generator) drop(c *loadConn) {
 	c.fd, c.opening, c.kept = 0, false, c.kept[:0]
 }
 
-// settle records the result of c's request: its status, or 0 if it has no response. In the latter case it closes the
-// connection.
+// settle records the result of the request on c: the status of the response, or 0 if the request has no response. If it has none,
+// settle closes the connection.
 func (g *generator) settle(c *loadConn, status int) {
 	g.count(c.request, time.Since(g.dueAt(c.request)), status)
 	if status == 0 || c.answer.close {
@@ -217,14 +217,14 @@ func (g *generator) settle(c *loadConn, status int) {
 	c.request = -1
 }
 
-// count counts the result of a request.
+// count counts the result of a request, unless the request belongs to the lead-in.
 func (g *generator) count(request int, latency time.Duration, status int) {
 	if request >= g.lead {
 		g.tally.add(latency, status)
 	}
 }
 
-// giveUp settles requests whose responses, or free connections, did not arrive in time.
+// giveUp settles requests for which neither a response nor a free connection arrived in time.
 func (g *generator) giveUp() {
 	now := time.Now()
 	for g.oldest < g.due {
@@ -245,7 +245,8 @@ func (g *generator) giveUp() {
 	}
 }
 
-// handleResponses waits for responses until a request falls due or must be given up, and handles the responses that have arrived.
+// handleResponses waits for responses until a request becomes due or must be given up. It handles the responses that have
+// arrived.
 func (g *generator) handleResponses() error {
 	wait := longSleep
 	if g.due < g.total {
@@ -288,7 +289,7 @@ func (g *generator) receive(c *loadConn) {
 	status, err := g.read(c)
 	switch {
 	case c.request < 0:
-		g.drop(c) // there is no request: the server has closed the connection
+		g.drop(c) // there is no request on c, so the server has closed the connection
 	case err != nil:
 		g.settle(c, 0)
 	case status != 0:
@@ -296,7 +297,7 @@ func (g *generator) receive(c *loadConn) {
 	}
 }
 
-// read returns the status of a complete response, else 0. Data that it leaves in the socket causes another event.
+// read returns the status of a complete response, or 0. Data that read leaves in the socket causes another event.
 func (g *generator) read(c *loadConn) (status int, err error) {
 	for {
 		var n, room int
@@ -325,7 +326,7 @@ func (g *generator) read(c *loadConn) (status int, err error) {
 		case n == 0:
 			return 0, errAnswer
 		case c.request < 0 || len(c.kept) > 0 && c.answer.done():
-			return 0, errAnswer // a response without a request
+			return 0, errAnswer // a response arrived without a request
 		case c.answer.done():
 			return c.answer.status, nil
 		case n < room:
@@ -334,7 +335,7 @@ func (g *generator) read(c *loadConn) (status int, err error) {
 	}
 }
 
-// discard drops up to n bytes from a TCP socket without copying them (tcp(7)). It returns 0 at the end of the stream.
+// discard removes up to n bytes from a TCP socket without copying them (tcp(7)). It returns 0 at the end of the stream.
 func discard(fd, n int) (int, error) {
 	taken, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), 0, uintptr(n), unix.MSG_TRUNC, 0, 0)
 	if errno != 0 {

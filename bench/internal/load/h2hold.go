@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// H2Hold opens streams that remain without a response, on connections in clear text.
+// H2Hold opens streams whose requests are not answered, on connections in clear text.
 type H2Hold struct {
 	Addr, Path           string
-	Connections, Streams int // Streams is per connection
+	Connections, Streams int // Streams is the number for each connection
 }
 
-// H2Held is a set of streams without a response.
+// H2Held has the connections of streams that wait for responses.
 type H2Held struct{ conns []net.Conn }
 
 // Open opens all streams.
@@ -45,7 +45,8 @@ func (h H2Hold) Open(ctx context.Context) (*H2Held, error) {
 	return held, nil
 }
 
-// Answered counts the streams that were answered or reset since the last call. It fails if the server has closed a connection.
+// Answered returns the number of streams that were answered or reset since its last call. It returns an error if the server
+// has closed a connection.
 func (h *H2Held) Answered() (n int, err error) {
 	in := make([]byte, 64<<10)
 	for _, conn := range h.conns {

@@ -20,7 +20,7 @@ const (
 	h2Ack           = 1
 	h2EndStream     = 1
 	h2EndHeaders    = 4
-	h2InitialWindow = 4 // a parameter of SETTINGS
+	h2InitialWindow = 4 // the identifier of a setting
 )
 
 const h2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -32,14 +32,14 @@ func h2Frame(b []byte, kind, flags byte, stream uint32, payload string) []byte {
 	return append(b, payload...)
 }
 
-// h2Setting returns one parameter of a SETTINGS frame.
+// h2Setting returns one setting in the form of a SETTINGS frame.
 func h2Setting(id uint16, value uint32) string {
 	return string(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(nil, id), value))
 }
 
 func h2Number(n uint32) string { return string(binary.BigEndian.AppendUint32(nil, n)) }
 
-// h2Literal encodes s as an HPACK string literal without Huffman coding. s must be shorter than 127+1<<14 bytes.
+// h2Literal returns s as an HPACK string literal without Huffman coding. s must be shorter than 127+1<<14 bytes.
 func h2Literal(s string) string {
 	if n := len(s); n >= 127 {
 		return "\x7f" + string([]byte{byte(n-127)&0x7f | 0x80, byte((n - 127) >> 7)}) + s
@@ -47,7 +47,7 @@ func h2Literal(s string) string {
 	return string([]byte{byte(len(s))}) + s
 }
 
-// h2Block returns the field block of an http request. It adds no entry to the dynamic table.
+// h2Block returns the field block of a request for an http URL. It adds no entry to the dynamic table.
 func h2Block(method, path string) string {
 	const (
 		get       = "\x82" // :method GET
@@ -63,7 +63,8 @@ func h2Block(method, path string) string {
 	return first + http + pathName + h2Literal(path) + authority + h2Literal("a")
 }
 
-// dialH2 opens a connection and sends its settings. It accepts the server's settings without reading them.
+// dialH2 opens a connection, sends the given settings, and acknowledges the server's settings without reading
+// them.
 func dialH2(addr, settings string) (net.Conn, error) {
 	conn, err := net.DialTimeout("tcp", addr, dialTimeout)
 	if err != nil {
@@ -82,7 +83,7 @@ func dialH2(addr, settings string) (net.Conn, error) {
 	return conn, nil
 }
 
-// h2Answers counts the HEADERS and RST_STREAM frames that a server has sent.
+// h2Answers returns the number of HEADERS and RST_STREAM frames in the bytes that a server has sent.
 func h2Answers(in []byte) (n int) {
 	for len(in) >= 9 {
 		if kind := in[3]; kind == h2Headers || kind == h2Reset {
@@ -94,5 +95,5 @@ func h2Answers(in []byte) (n int) {
 	return n
 }
 
-// manyFields are literals that add no entry to the dynamic table.
+// manyFields are fields as literals that add no entry to the dynamic table.
 var manyFields = strings.Repeat("\x00"+h2Literal("x")+h2Literal(strings.Repeat("y", 100)), 100)

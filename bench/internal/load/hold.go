@@ -17,10 +17,10 @@ import (
 type Hold struct {
 	Addr, Path  string
 	Connections int
-	// Unread is the number of requests that each connection writes at once without ever reading a response. 0: each connection
-	// sends one request, reads the response and stays idle.
+	// Unread is the number of requests that each connection writes at once. The client never reads their responses. If Unread
+	// is 0, each connection sends one request, reads the response and then is idle.
 	Unread int
-	TLS    bool // with a handshake first
+	TLS    bool // each connection begins with a TLS handshake
 	Hello  bool // each connection sends only the first half of a ClientHello
 }
 
@@ -29,8 +29,8 @@ type Held struct {
 	conns []net.Conn
 }
 
-// Open opens all connections. It fails if the server refuses some of them. If the server closes some of those that do not read,
-// only CutOff counts them.
+// Open opens all connections. It returns an error if the server refuses some of them. If the server closes connections of
+// clients that do not read, Open does not notice; CutOff counts these connections.
 func (h Hold) Open(ctx context.Context) (*Held, error) {
 	held := &Held{}
 	request := requestFor(h.Addr, h.Path)
@@ -62,7 +62,7 @@ func (h Hold) Open(ctx context.Context) (*Held, error) {
 	return held, nil
 }
 
-// halfHello is the first half of a ClientHello of 512 bytes.
+// halfHello is the first half of a ClientHello that has 512 bytes.
 var halfHello = append([]byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), make([]byte, 256)...)
 
 func (c *client) writeOnly(requests int) error {
@@ -78,7 +78,7 @@ func (c *client) writeOnly(requests int) error {
 	return err
 }
 
-// CutOff counts the connections that the server has closed since Open.
+// CutOff returns the number of connections that the server has closed since Open.
 func (h *Held) CutOff() (int, error) {
 	cut := 0
 	for _, conn := range h.conns {
@@ -90,7 +90,7 @@ func (h *Held) CutOff() (int, error) {
 			return 0, fmt.Errorf("look at a connection: %w", err)
 		}
 		err = raw.Control(func(fd uintptr) {
-			// Unread responses may precede the end of the stream, so reading would not detect it.
+			// A read would not detect the end of the stream, because unread responses may precede it.
 			poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 			unix.Poll(poll, 0)
 			if poll[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0 {

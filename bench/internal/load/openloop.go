@@ -14,40 +14,40 @@ import (
 )
 
 // OpenLoop sends requests at a constant rate that does not depend on the server, like many independent clients. The latency of
-// a request is measured from the moment it was due, not from the moment when a connection was free. Thus a slow server does not
-// slow down its measurement ("coordinated omission", Gil Tene).
+// a request is measured from the time at which it was due, not from the time at which a connection was free. Therefore a slow
+// server does not slow down its own measurement ("coordinated omission", Gil Tene).
 type OpenLoop struct {
 	Addr, Path  string
 	Rate        float64 // requests per second
 	Duration    time.Duration
 	Connections int           // maximum number of concurrent requests
-	Patience    time.Duration // a client gives up after this time, measured from the due moment
-	// LeadIn is the time before Duration in which requests arrive at a quarter of Rate. They are not counted. A real service is
-	// already running, and its clients are connected, when an overload begins.
+	Patience    time.Duration // a client gives up when this time has passed since the request was due
+	// LeadIn is a time before Duration. Requests arrive at a quarter of Rate during it and are not counted. It represents a
+	// service that is already running, with connected clients, when an overload begins.
 	LeadIn time.Duration
 }
 
-// OpenLoopResult holds the results of the requests that fell due.
+// OpenLoopResult has the results of the requests that became due.
 type OpenLoopResult struct {
 	Due        int64 `json:"due"`
-	Answered   Class `json:"answered"` // status 200 to 399
-	Rejected   Class `json:"rejected"` // 503
-	Other      int64 `json:"other"`    // other statuses
+	Answered   Class `json:"answered"` // responses with status 200 to 399
+	Rejected   Class `json:"rejected"` // responses with status 503
+	Other      int64 `json:"other"`    // responses with another status
 	Unanswered int64 `json:"unanswered"`
-	All        Class `json:"all"` // all requests; an abandoned one counts with the time that its client waited
-	// Lag is the delay of the generator itself: 99 % of the requests were begun, or queued for a connection, within it. If it
-	// exceeds a few milliseconds, the load was not the requested one.
+	All        Class `json:"all"` // all requests; a request that the client gave up counts with the time that the client waited
+	// Lag is the delay of the generator itself: 99 % of the requests were sent, or queued for a connection, at most this long
+	// after they were due. If Lag exceeds a few milliseconds, the generator did not produce the load that was requested.
 	Lag time.Duration `json:"lag_ns"`
-	// CPU is the generator's own CPU time, and Took is its running time. A generator that needs an entire core is itself the
-	// limit.
+	// CPU is the CPU time of the generator, and Took is its running time. A generator that uses an entire core is itself the
+	// bottleneck.
 	CPU  time.Duration `json:"cpu_ns"`
 	Took time.Duration `json:"took_ns"`
 }
 
-// Failed counts the requests without a successful response.
+// Failed returns the number of requests without a successful response.
 func (r OpenLoopResult) Failed() int64 { return r.Rejected.Count + r.Other + r.Unanswered }
 
-// A Class holds a number of responses and their latencies.
+// A Class is a number of responses, with their latencies.
 type Class struct {
 	Count int64         `json:"count"`
 	P50   time.Duration `json:"p50_ns"`
@@ -55,7 +55,7 @@ type Class struct {
 	P999  time.Duration `json:"p999_ns"`
 }
 
-// Run returns when every request is settled, at most Patience after Duration.
+// Run returns when every request is settled. This is at most Patience after Duration.
 func (o OpenLoop) Run(ctx context.Context) (OpenLoopResult, error) {
 	if o.Rate <= 0 || o.Connections <= 0 {
 		return OpenLoopResult{}, fmt.Errorf("open loop: rate %v with %d connections", o.Rate, o.Connections)
@@ -66,7 +66,7 @@ func (o OpenLoop) Run(ctx context.Context) (OpenLoopResult, error) {
 	}
 	done := make(chan outcome)
 	go func() {
-		// The thread ends with the goroutine. Its precise sleeps would be a cost for other goroutines.
+		// The thread ends together with the goroutine, because its precise sleeps would be expensive for other goroutines.
 		runtime.LockOSThread()
 		result, err := o.generate(ctx)
 		done <- outcome{result, err}
@@ -75,14 +75,14 @@ func (o OpenLoop) Run(ctx context.Context) (OpenLoopResult, error) {
 	return ended.OpenLoopResult, ended.err
 }
 
-// ownCPU returns 0 if the kernel does not report the CPU time.
+// ownCPU returns the CPU time of this thread. It returns 0 if the kernel does not report it.
 func ownCPU() time.Duration {
 	var t unix.Timespec
 	unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t)
 	return time.Duration(t.Nano())
 }
 
-// A tally counts results. Its histograms hold microseconds.
+// A tally counts results. The values of its histograms are in microseconds.
 type tally struct {
 	answered, rejected, all, lag *hdrhistogram.Histogram
 	other, unanswered            int64
@@ -98,13 +98,13 @@ func newTally(patience time.Duration) *tally {
 	}
 }
 
-// record limits d to the maximum of the histogram.
+// record records d in a histogram, but at most the maximum of the histogram.
 func record(h *hdrhistogram.Histogram, d time.Duration) {
-	// RecordValue fails for values out of range only, and d is in range.
+	// RecordValue returns an error only for a value that is out of range.
 	_ = h.RecordValue(min(d.Microseconds(), h.HighestTrackableValue()))
 }
 
-// add counts a request with its latency and its status. The status is 0 if the client gave up.
+// add counts a request. The status is 0 if the client gave up.
 func (t *tally) add(latency time.Duration, status int) {
 	record(t.all, latency)
 	switch {

@@ -6,8 +6,8 @@ import (
 	"net"
 )
 
-// Sink receives data and discards it. Next to other servers it shows the cost of a load that only results from the shared
-// cores.
+// Sink receives data and discards it. A load that is sent to a Sink shows how much a load disturbs other servers only
+// because it uses the same cores.
 type Sink struct{ Addr string }
 
 // Run returns when ctx is done.

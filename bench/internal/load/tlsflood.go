@@ -14,20 +14,20 @@ import (
 )
 
 // TLSFlood begins full handshakes and never completes them. Each connection sends a ClientHello, waits for the first bytes of
-// the response, and is reset. That costs the server a signature, and the client nothing.
+// the response, and is reset. A handshake costs the server a signature, and the client almost nothing.
 type TLSFlood struct {
 	Addr     string
-	Rate     int // connections per second; those above the limit of concurrent connections are omitted
+	Rate     int // connections per second; a connection that exceeds maxFlooding is omitted
 	Duration time.Duration
 }
 
 // TLSFloodResult counts connections.
 type TLSFloodResult struct {
 	Asked    int64 `json:"asked"`
-	Answered int64 `json:"answered"` // connections with a response of the server
+	Answered int64 `json:"answered"` // connections to which the server has responded
 }
 
-// maxFlooding is the maximum number of concurrent connections of a TLSFlood.
+// maxFlooding is the maximum number of connections that a TLSFlood has open at the same time.
 const maxFlooding = 3000
 
 // Run returns after Duration.
@@ -63,7 +63,7 @@ func (f TLSFlood) Run(ctx context.Context) (r TLSFloodResult, err error) {
 	return r, nil
 }
 
-// begin reports whether the server has responded.
+// begin begins a handshake and reports whether the server has responded.
 func (f TLSFlood) begin(ctx context.Context, hello []byte) bool {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", f.Addr)
 	if err != nil {
@@ -81,12 +81,12 @@ func (f TLSFlood) begin(ctx context.Context, hello []byte) bool {
 	return n > 0
 }
 
-// clientHello returns the ClientHello of a client without a session.
+// clientHello returns the ClientHello of a client that has no session.
 func clientHello() ([]byte, error) {
 	client, server := net.Pipe()
 	defer server.Close()
 	go func() {
-		_ = tls.Client(client, &tls.Config{InsecureSkipVerify: true, ServerName: "localhost"}).Handshake() // fails, because the connection is closed
+		_ = tls.Client(client, &tls.Config{InsecureSkipVerify: true, ServerName: "localhost"}).Handshake() // fails, because the other end of the pipe is closed
 		client.Close()
 	}()
 	head := make([]byte, 5)
@@ -100,21 +100,21 @@ func clientHello() ([]byte, error) {
 	return hello, nil
 }
 
-// TLSReturning is a client that connects repeatedly. Each connection resumes the client's session, sends one request, and
-// closes.
+// TLSReturning is a client that connects repeatedly. On each connection it resumes its session, sends one request, and closes
+// the connection.
 type TLSReturning struct {
 	Addr, Path string
 	Pause      time.Duration // time between two connections
-	Patience   time.Duration // maximum time of a connection
+	Patience   time.Duration // maximum duration of a connection
 	Duration   time.Duration
-	config     *tls.Config // holds the session
+	config     *tls.Config // contains the session
 }
 
-// TLSReturningResult holds the times from the call of connect to the response.
+// TLSReturningResult has the times from the start of a connection to the response.
 type TLSReturningResult struct {
 	Count  int           `json:"count"`
-	Whole  int           `json:"whole"`  // those of Count with a full handshake, because the session was not resumed
-	Failed int           `json:"failed"` // failed connections, which Count does not include
+	Whole  int           `json:"whole"`  // connections among Count with a full handshake, because the server did not resume the session
+	Failed int           `json:"failed"` // connections that failed, which are not part of Count
 	P50    time.Duration `json:"p50_ns"`
 	P99    time.Duration `json:"p99_ns"`
 }
@@ -126,7 +126,8 @@ func (r *TLSReturning) Open() error {
 	return err
 }
 
-// Run returns after Duration. Open must have been called before. Run fails if there was no response at all.
+// Run connects repeatedly for Duration. Open must have been called before. Run returns an error if no connection got a
+// response.
 func (r *TLSReturning) Run(ctx context.Context) (got TLSReturningResult, err error) {
 	var took []time.Duration
 	for end := time.Now().Add(r.Duration); (len(took)+got.Failed == 0 || time.Now().Before(end)) && ctx.Err() == nil; time.Sleep(r.Pause) {

@@ -14,26 +14,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Upstream is a server that answers four bytes with the same four bytes, after the number of microseconds that they encode. A
-// client that waits for it is parked like a client of a database, for a known time.
+// Upstream is a server that answers four bytes with the same four bytes. The bytes are a number of microseconds, after which
+// it answers. A client of this server waits in the same way as a client of a database, but for a known time.
 type Upstream struct {
 	Addr  string
-	Ready func(addr net.Addr) // called when the server listens
+	Ready func(addr net.Addr) // called when the server is listening
 }
 
-// upstreamPoll is the interval of checks whether the server must end.
+// upstreamPoll is the interval at which the server checks whether it must end.
 const upstreamPoll = 100 * time.Millisecond
 
-// An owed response is due later.
+// An owed is a response that is sent later.
 type owed struct {
 	due  time.Time
 	conn int
 	word [4]byte
 }
 
-// A delayer is a server with one thread. Goroutines and their timers would be late by up to a millisecond.
+// A delayer is a server with one thread. It uses no goroutines, because their timers would be late by up to a millisecond.
 type delayer struct {
-	polled []unix.PollFd // the first one is the listener
+	polled []unix.PollFd // the first element is the listener
 	owed   []owed
 }
 
@@ -50,7 +50,7 @@ func (u Upstream) Run(ctx context.Context) error {
 	}
 	defer file.Close()
 	u.Ready(ln.Addr())
-	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and its timer slack with it
+	runtime.LockOSThread() // the goroutine stays locked, so that the thread ends with it and its timer slack is not inherited by other goroutines
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set timer slack: %w", err)
 	}
@@ -64,7 +64,7 @@ func (u Upstream) Run(ctx context.Context) error {
 	return nil
 }
 
-// serveNext waits for a request or until an answer is due, and serves it.
+// serveNext waits until a request arrives or a response is due, and handles it.
 func (d *delayer) serveNext() error {
 	wait := upstreamPoll
 	if len(d.owed) > 0 {
@@ -96,7 +96,7 @@ func (d *delayer) serveNext() error {
 	return nil
 }
 
-// accept accepts a connection. It is not an error if the client has already closed it.
+// accept accepts a connection. If the client has already closed it, this is not an error.
 func (d *delayer) accept() {
 	fd, _, err := unix.Accept4(int(d.polled[0].Fd), unix.SOCK_CLOEXEC)
 	if err != nil {
@@ -106,7 +106,7 @@ func (d *delayer) accept() {
 	d.polled = append(d.polled, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 }
 
-// read reads a request. It returns false if the connection has ended. A request of four bytes arrives in one piece.
+// read reads a request. It returns false if the connection has ended. A request has four bytes, which arrive together.
 func (d *delayer) read(fd int, now time.Time) bool {
 	o := owed{conn: fd}
 	if n, err := unix.Read(fd, o.word[:]); err != nil || n != len(o.word) {

@@ -1,5 +1,5 @@
-// Package load generates the traffic of the scenarios. It uses wrk for closed loops. It implements what wrk does not support:
-// an open loop at a constant rate, idle connections, and clients that never read.
+// Package load generates the traffic of the scenarios. It uses wrk for closed loops, and implements loads that wrk does not
+// support: an open loop with a constant rate, idle connections, and clients that never read.
 package load
 
 import (
@@ -13,29 +13,30 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/proc"
 )
 
-// Wrk is one call of wrk. Names of scripts are relative to the working directory.
+// Wrk is a call of wrk. The name of the script is relative to the working directory.
 type Wrk struct {
 	Threads, Connections int
-	Script               string // "": report.lua
+	Script               string // empty for report.lua
 	ScriptArgs           []string
 	Headers              []string
 	Path                 string
 	TLS                  bool
 }
 
-// WrkResult holds the counts of a call.
+// WrkResult has the counts of a call.
 type WrkResult struct {
 	Duration         time.Duration
-	Requests, Bytes  int64 // Bytes are those of responses, including incomplete ones at the end
+	Requests, Bytes  int64 // Bytes counts the bytes of all responses, also of responses that are incomplete at the end
 	P50, P99, P999   time.Duration
-	Connect, IO      int64 // failed connects; failed reads and writes
-	Status, Timeouts int64 // responses of 400 and above; requests without a response after two seconds
+	Connect, IO      int64 // Connect counts failed connects; IO counts failed reads and writes
+	Status, Timeouts int64 // Status counts responses with status 400 and above; Timeouts counts requests without a response after two seconds
 }
 
 // Errors counts all requests without a successful response.
 func (r WrkResult) Errors() int64 { return r.Connect + r.IO + r.Status + r.Timeouts }
 
-// Without subtracts the counts of began, a shorter call with the same beginning. Percentiles and errors remain those of r.
+// Without subtracts the counts of began, a shorter call that begins in the same way. Percentiles and errors remain those of
+// r.
 func (r WrkResult) Without(began WrkResult) WrkResult {
 	r.Duration -= began.Duration
 	r.Requests -= min(began.Requests, r.Requests)
@@ -43,8 +44,8 @@ func (r WrkResult) Without(began WrkResult) WrkResult {
 	return r
 }
 
-// Command returns the call against addr for d. wrk accepts whole seconds only. d is rounded up to seconds, and wrk is
-// interrupted after d. It then prints its counts.
+// Command returns the command that runs wrk against addr for d. wrk accepts only whole seconds. Therefore the command has the
+// next number of whole seconds, and wrk is interrupted after d. wrk then prints its counts.
 func (w Wrk) Command(dir, addr string, cores []int, d time.Duration) proc.Command {
 	script := w.Script
 	if script == "" {
@@ -72,12 +73,12 @@ func (w Wrk) Command(dir, addr string, cores []int, d time.Duration) proc.Comman
 	return command
 }
 
-// wrkDuration rounds up to whole seconds, as wrk requires.
+// wrkDuration rounds d up to whole seconds.
 func wrkDuration(d time.Duration) string {
 	return strconv.Itoa(int((d+time.Second-1)/time.Second)) + "s"
 }
 
-// Run runs the call on the given cores.
+// Run runs wrk on the given cores for d.
 func (w Wrk) Run(ctx context.Context, dir, addr string, cores []int, d time.Duration) (WrkResult, error) {
 	out, err := proc.Run(ctx, w.Command(dir, addr, cores, d))
 	if err != nil {
@@ -86,7 +87,7 @@ func (w Wrk) Run(ctx context.Context, dir, addr string, cores []int, d time.Dura
 	return ParseWrk(out)
 }
 
-// ParseWrk parses the line that report.lua prints.
+// ParseWrk parses the line that the script report.lua prints.
 func ParseWrk(out string) (WrkResult, error) {
 	for line := range strings.Lines(out) {
 		text, found := strings.CutPrefix(line, "compare: ")

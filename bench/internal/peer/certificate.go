@@ -17,9 +17,10 @@ import (
 	"time"
 )
 
-var making sync.Mutex // held while the certificate is made, since peers start concurrently
+var making sync.Mutex // held while the certificate is created, because peers start concurrently
 
-// certificate returns the files, in folder, of the certificate that all servers use: ECDSA with P-256, for 127.0.0.1.
+// certificate returns the files of the certificate that all servers use: ECDSA with P-256, for 127.0.0.1. It creates
+// them in folder if they do not exist.
 func certificate(folder string) (certFile, keyFile string, err error) {
 	making.Lock()
 	defer making.Unlock()

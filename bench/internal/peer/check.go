@@ -18,24 +18,24 @@ import (
 // UserID is the ID of the user in the scenario param.
 const UserID = "8e605ad7-554a-450d-a72d-d0098d336e8e"
 
-// A Check is a request with the response of the reference service. The measurement of a peer with another response would
-// compare different work.
+// A Check is a request and the response of the reference service to it. A peer with another response would do different work,
+// so that a comparison with it would be meaningless.
 type Check struct {
 	Name         string
 	Method, Path string
 	Body         []byte
-	ContentType  string // of the response, without parameters; also of the request if it has a body
+	ContentType  string // media type of the response, without parameters, and of the request if it has a body
 	CacheControl string
 	Want         []byte
 	AtLeast      time.Duration
 
-	// rows checks responses that differ between requests. It sends its own requests, in place of the request described by the
-	// other fields.
+	// rows checks responses that differ between requests. If it is set, it sends its own requests, and the fields that describe
+	// a request are not used.
 	rows            func(ctx context.Context, a asker, rows Rows) error
 	WithoutDatabase bool // rows needs no database
 }
 
-// Checks are all checks. Scenarios name the ones that they require.
+// Checks has all checks. Scenarios name the checks that they require.
 var Checks = append(fixed, rowChecks...)
 
 var fixed = []Check{
@@ -74,10 +74,10 @@ func echoOf(name string, size int) Check {
 	}
 }
 
-// checkTimeout limits one response on a machine under load.
+// checkTimeout is the time limit for one response, on a machine under load.
 const checkTimeout = 10 * time.Second
 
-// Do sends the request to the server at addr, by http or https, and returns an error if the response is wrong.
+// Do sends the request to the server at addr and returns an error if the response is wrong. scheme is http or https.
 func (c Check) Do(ctx context.Context, client *http.Client, scheme, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -118,7 +118,7 @@ func (c Check) judge(answer *http.Response, body []byte, took time.Duration) err
 		return fmt.Errorf("%s: answered after %v, want at least %v", c.Path, took, c.AtLeast)
 	}
 	if c.ContentType == "application/json" {
-		// The Encoder of encoding/json ends its output with a newline, and so do servers that use it.
+		// Encoder of encoding/json ends its output with a newline, and so do servers that use it.
 		body = bytes.TrimSuffix(body, []byte("\n"))
 	}
 	if c.Want != nil && !bytes.Equal(body, c.Want) {
@@ -140,8 +140,8 @@ func firstDifference(got, want []byte) string {
 		len(got), len(want), at, excerpt(got), excerpt(want))
 }
 
-// Verify runs the checks that p is expected to pass, and returns the errors by check. Without a database (rows is nil) it omits
-// checks that need one.
+// Verify runs the checks that p is expected to pass, and returns the errors by the name of the check. If rows is nil, the run
+// has no database, and Verify omits the checks that need one.
 func Verify(ctx context.Context, p Peer, addr string, rows Rows) (map[string]string, error) {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	if p.H2 {

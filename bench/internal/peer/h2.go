@@ -11,10 +11,11 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/peers/service"
 )
 
-// H2ByTLS are the servers of the scenarios of HTTP/2 over TLS, and Dunlin's HTTP/1.1 over TLS for comparison.
+// H2ByTLS has the servers of the scenarios with HTTP/2 over TLS. For comparison it also has Dunlin with
+// HTTP/1.1 over TLS.
 var H2ByTLS = []string{Dunlin + overH2, NetHTTP + overH2, "fib" + overH2, "hyper" + overH2, "nginx" + overH2, "nghttpd" + overH2, Dunlin + overTLS}
 
-// H2InClear are the servers of the scenarios of HTTP/2 in clear text, by prior knowledge.
+// H2InClear has the servers of the scenarios with HTTP/2 in clear text, with prior knowledge.
 var H2InClear = []string{Dunlin + overH2C, NetHTTP + overH2C, "fib" + overH2C, "hyper" + overH2C, "nginx" + overH2C, "nghttpd" + overH2C}
 
 const (
@@ -22,7 +23,7 @@ const (
 	overH2C = "-h2c"
 )
 
-// h2Peers returns all peers of HTTP/2, over TLS or in clear text. The scenarios name their peers.
+// h2Peers returns all peers that use HTTP/2, over TLS or in clear text. Each scenario names its peers.
 func h2Peers() []Peer {
 	users := Peer{Name: Dunlin, Language: "Go", InShort: true, kind: goProgram, source: "../examples/users", Args: []string{"-engine", "loop"}}
 	std := Peer{Name: NetHTTP, Language: "Go", InShort: true, kind: goProgram, source: "./peers/nethttp", module: "std"}
@@ -47,7 +48,7 @@ func h2Peers() []Peer {
 	}
 }
 
-// by returns the variant of the peer that serves HTTP/2.
+// by returns the variant of the peer that uses HTTP/2.
 func (p Peer) by(suffix string, secure bool, only ...string) Peer {
 	p.Name += suffix
 	p.TLS, p.H2, p.Only = secure, true, only
@@ -71,7 +72,7 @@ func (p Peer) by(suffix string, secure bool, only ...string) Peer {
 	return p
 }
 
-// nghttpdServer is nghttp2's example server, which serves files.
+// nghttpdServer is the example server of nghttp2, which serves files.
 var nghttpdServer = kind{
 	tool: "nghttpd",
 	build: func(_ context.Context, f layout.Folders, _ Peer) (string, error) {

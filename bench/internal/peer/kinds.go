@@ -101,10 +101,11 @@ var nginxServer = kind{
 	},
 }
 
-// Toolchain is the Go release that builds all peers in Go. The peer fib needs Go 1.27.3 or later.
+// Toolchain is the Go release with which all peers in Go are built. The peer fib needs Go 1.27.3 or later.
 const Toolchain = "go1.27.4"
 
-// moduleOf finds the module that contains folder. It returns the module's root and the package path relative to it.
+// moduleOf finds the module that contains folder. It returns the root folder of the module and the path of the package relative to
+// it.
 func moduleOf(folder string) (dir, pkg string, err error) {
 	for dir = folder; ; dir = filepath.Dir(dir) {
 		if _, err = os.Stat(filepath.Join(dir, "go.mod")); err == nil {
@@ -117,7 +118,8 @@ func moduleOf(folder string) (dir, pkg string, err error) {
 	}
 }
 
-// versionFromOutput returns a function that runs a program with an option that prints its version. It removes prefix from the output.
+// versionFromOutput returns a function that finds the version of a program: it runs the program with the option and removes prefix
+// from the output.
 func versionFromOutput(option, prefix string) func(f layout.Folders, p Peer, binary string) string {
 	return func(_ layout.Folders, _ Peer, binary string) string {
 		out, err := exec.Command(binary, option).CombinedOutput()
@@ -137,7 +139,7 @@ func flagAddr(f layout.Folders, p Peer, addr string) ([]string, error) {
 	return append(args, "-tls-cert", cert, "-tls-key", key), err
 }
 
-// lockedVersion returns the version of a crate in a Cargo.lock.
+// lockedVersion returns the version of a crate in the file Cargo.lock.
 func lockedVersion(lock []byte, crate string) string {
 	lines := bufio.NewScanner(bytes.NewReader(lock))
 	for lines.Scan() {

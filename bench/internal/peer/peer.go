@@ -1,4 +1,4 @@
-// Package peer defines the servers that are compared: how to build and start each one, how to find its version, and which part
+// Package peer defines the servers that are compared: how each is built and started, how its version is found, and which part
 // of the reference service it serves.
 package peer
 
@@ -14,34 +14,33 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/proc"
 )
 
-// A Peer is one server.
+// A Peer is a server that is compared.
 type Peer struct {
 	Name     string
 	Language string
-	Args     []string // besides -addr
-	// Only lists the checks that the peer is expected to pass; nil: all.
+	Args     []string // arguments in addition to -addr
+	// Only lists the checks that the peer is expected to pass. nil means all checks.
 	Only    []string
-	InShort bool // part of -short
-	TLS     bool // served over TLS
+	InShort bool // takes part in a run with -short
+	TLS     bool // uses TLS
 	H2      bool // the load uses HTTP/2
-	Untyped bool // serves files whose names do not show their media type
+	Untyped bool // serves files, and their names do not show their media type
 	Backend bool // uses the database and the upstream server of a run
-	// Scenarios restricts a variant to the scenarios in which it differs; nil: all.
+	// Scenarios lists the scenarios of a variant, which are those in which it differs. nil means all scenarios.
 	Scenarios []string
-	// On is the peer whose server runs the handlers of this framework; "": its own server. It has no row of its own in
-	// scenarios that measure connections only.
+	// On is the peer whose server runs the handlers of this framework. It is empty if the framework has its own server. A peer
+	// with On does not take part in scenarios that measure only connections.
 	On string
 
 	kind   kind
-	source string // package folder, crate or configuration, as the kind needs it
-	module string // module with the version of the peer; "": this repository
+	source string // package folder, crate or configuration, depending on the kind
+	module string // module from which the peer's version is read; empty for this repository
 
 	profiled bool
 }
 
-// Dunlin is the name of the peer that the promised figures are about. DunlinFromStd has the handlers of NetHTTP on Dunlin's
-// loop engine. DunlinStd is Dunlin on the engine of the standard library. DunlinBackend connects to the database by package
-// backend.
+// Dunlin is the name of the peer to which the promised figures apply. DunlinFromStd runs the handlers of NetHTTP on Dunlin's
+// loop engine. DunlinStd is Dunlin on the std engine. DunlinBackend connects to the database with package backend.
 const (
 	Dunlin        = "dunlin"
 	DunlinStd     = "dunlin-std"
@@ -50,7 +49,7 @@ const (
 	NetHTTP       = "nethttp"
 )
 
-// All are all peers in the order of the tables: Dunlin first and the floor last, followed by the peers of HTTP/2.
+// All has all peers in the order of the tables: Dunlin is first and the floor is last. The peers with HTTP/2 follow.
 var All = append(peers, h2Peers()...)
 
 var peers = []Peer{
@@ -114,19 +113,19 @@ var peers = []Peer{
 	},
 }
 
-// Stages are the servers of the scenario stages.
+// Stages has the servers of the scenario stages.
 var Stages = []string{
 	"nethttp-array", "nethttp-slice", "nethttp-semaphore", "fiber-array", "fiber-slice", "fiber-semaphore",
 	"dunlin-array", "dunlin-slice", "dunlin-slice-16MiB", "dunlin-std-slice",
 }
 
-// ByTLS are the servers of the scenarios over TLS, and Dunlin in clear text for comparison.
+// ByTLS has the servers of the scenarios over TLS. For comparison it also has Dunlin in clear text.
 var ByTLS = []string{Dunlin, Dunlin + overTLS, NetHTTP + overTLS, "fasthttp" + overTLS, "fib" + overTLS}
 
-// UsersByTLS are the servers of the scenario that measures memory.
+// UsersByTLS has the servers of the scenario that measures memory over TLS.
 var UsersByTLS = []string{dunlin24 + overTLS, NetHTTP + overTLS, "fasthttp" + overTLS, "fib" + overTLS, "hertz"}
 
-// Bulk are the servers of the scenarios that move much data over TLS.
+// Bulk has the servers of the scenarios that transfer large amounts of data over TLS.
 var Bulk = []string{Dunlin + "-bulk" + overTLS, dunlin24 + "-bulk" + overTLS, NetHTTP + "-bulk" + overTLS}
 
 const (
@@ -136,7 +135,7 @@ const (
 	fibModule = "github.com/lesismal/fib"
 )
 
-// secured returns a peer that is served over TLS.
+// secured returns a peer that uses TLS.
 func secured(name, source, module string, args ...string) Peer {
 	return Peer{
 		Name: name + overTLS, Language: "Go", InShort: true, TLS: true, kind: goProgram, source: source, module: module,
@@ -148,7 +147,7 @@ func secured(name, source, module string, args ...string) Peer {
 	}
 }
 
-// in returns the peer, restricted to one scenario.
+// in returns the peer for only one scenario.
 func (p Peer) in(scenario string) Peer {
 	p.InShort, p.Scenarios = false, []string{scenario}
 	return p
@@ -171,10 +170,10 @@ func onDatabase(name, source, module string, args ...string) Peer {
 	}
 }
 
-// OnDatabase are the scenarios of the peers that use the database.
+// OnDatabase lists the scenarios of the peers that use the database.
 var OnDatabase = []string{"db", "db-256", "db-512", "queries", "fortunes", "updates", "cached", "waits", "mixed"}
 
-// inShort returns the peer as part of -short.
+// inShort returns the peer as one that takes part in a run with -short.
 func (p Peer) inShort() Peer {
 	p.InShort = true
 	return p
@@ -201,7 +200,8 @@ func Named(names []string) ([]Peer, error) {
 	return peers, nil
 }
 
-// Serves reports whether the peer is expected to pass a check. Checks that use the database apply only to peers that name them.
+// Serves reports whether the peer is expected to pass a check. A check that uses the database applies only to peers that list
+// it in Only.
 func (p Peer) Serves(check string) bool {
 	if p.Only == nil {
 		return !slices.ContainsFunc(rowChecks, func(c Check) bool { return c.Name == check })
@@ -209,23 +209,23 @@ func (p Peer) Serves(check string) bool {
 	return slices.Contains(p.Only, check)
 }
 
-// Source returns the source that the peer is built from. Variants have the same source.
+// Source returns the source from which the peer is built. Variants of a peer have the same source.
 func (p Peer) Source() string { return p.source }
 
-// In reports whether the peer is part of a scenario.
+// In reports whether the peer takes part in a scenario.
 func (p Peer) In(scenario string) bool {
 	return p.Scenarios == nil || slices.Contains(p.Scenarios, scenario)
 }
 
-// A kind describes how to make a running server from source.
+// A kind describes how a running server is made from source.
 type kind struct {
-	tool    string // must be in the PATH
+	tool    string // a program that must be in the PATH
 	build   func(ctx context.Context, f layout.Folders, p Peer) (binary string, err error)
 	version func(f layout.Folders, p Peer, binary string) string
 	args    func(f layout.Folders, p Peer, addr string) ([]string, error)
 }
 
-// Built is a peer that is ready to start.
+// A Built is a peer that can be started.
 type Built struct {
 	Peer
 	Binary  string
@@ -233,7 +233,7 @@ type Built struct {
 	folders layout.Folders
 }
 
-// Build builds the peer, or finds an installed program. The error names what is missing.
+// Build builds the peer, or finds an installed program. If something is missing, the error names it.
 func Build(ctx context.Context, f layout.Folders, p Peer) (Built, error) {
 	if _, err := exec.LookPath(p.kind.tool); err != nil {
 		return Built{}, fmt.Errorf("%s is not installed", p.kind.tool)
@@ -245,7 +245,7 @@ func Build(ctx context.Context, f layout.Folders, p Peer) (Built, error) {
 	return Built{Peer: p, Binary: binary, Version: p.kind.version(f, p, binary), folders: f}, nil
 }
 
-// Command returns the command that starts the server on addr, with more arguments if a scenario needs them.
+// Command returns the command that starts the server on addr. more are further arguments that a scenario needs.
 func (b Built) Command(addr string, cores []int, more ...string) (proc.Command, error) {
 	args, err := b.kind.args(b.folders, b.Peer, addr)
 	if err != nil {
@@ -254,7 +254,7 @@ func (b Built) Command(addr string, cores []int, more ...string) (proc.Command, 
 	return proc.Command{Path: b.Binary, Args: append(args, more...), Dir: b.folders.Build, Cores: cores}, nil
 }
 
-// Describe returns the command in a form that readers can repeat from the bench folder.
+// Describe returns the command in a form that a reader can repeat in the folder bench.
 func (b Built) Describe() string {
 	command, err := b.Command("127.0.0.1:3000", nil)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/proc"
 )
 
-// profileTag is the build tag that adds net/http/pprof to peers/service. examples/users always includes it.
+// profileTag is the build tag that adds net/http/pprof to peers/service. examples/users always contains it.
 const profileTag = "compareprofile"
 
 // Profiled returns a copy of p whose server is built with profiling. It returns an error for peers that are not Go programs,
@@ -20,13 +20,13 @@ func (p Peer) Profiled() (Peer, error) {
 	return p, nil
 }
 
-// ProfileCommand returns the command that starts a server, built with profiling, on addr. The server serves its profiles on spare,
-// which is also returned as profiles.
+// ProfileCommand returns the command that starts a server that was built with profiling. The server listens on addr. It serves its
+// profiles on another address, which is returned as profiles.
 func (b Built) ProfileCommand(addr, spare string, cores []int) (command proc.Command, profiles string, err error) {
 	if command, err = b.Command(addr, cores); err != nil {
 		return command, "", err
 	}
-	if strings.HasPrefix(b.source, "../") { // examples/users
+	if strings.HasPrefix(b.source, "../") { // examples/users has a flag for the address of the profiles
 		command.Args = append(command.Args, "-pprof", spare)
 		return command, spare, nil
 	}

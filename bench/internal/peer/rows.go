@@ -14,12 +14,12 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/peers/db/data"
 )
 
-// Rows provides the contents of a table of the database independently of the peers.
+// Rows reads a table of the database without a peer.
 type Rows interface {
 	Number(ctx context.Context, table string, id int32) (int32, error)
 }
 
-// rowChecks are the checks of the peers that use the database. Their responses differ between requests.
+// rowChecks has the checks of the peers that use the database. Their responses differ between requests.
 var rowChecks = []Check{
 	{Name: "db", rows: checkOne},
 	{Name: "queries", rows: many("/queries", "world")},
@@ -37,10 +37,12 @@ type asker struct {
 	base   string
 }
 
-// longWithout is the length above which frameworks on net/http send chunks instead of a Content-Length.
+// longWithout is the length in bytes above which frameworks that are based on net/http send chunks instead of a
+// Content-Length.
 const longWithout = 2048
 
-// get returns the body of a response of the given media type. A short response must have a Content-Length.
+// get returns the body of a response, which must have the given media type. A short response must have a
+// Content-Length.
 func (a asker) get(ctx context.Context, path, contentType string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -63,7 +65,7 @@ func (a asker) get(ctx context.Context, path, contentType string) ([]byte, error
 	return body, Check{Path: path, ContentType: contentType}.judge(answer, body, 0)
 }
 
-// worlds parses JSON strictly: all members must be present, and no others.
+// worlds parses JSON strictly: each object must have all members and no other members.
 func worlds(path string, text []byte) ([]data.World, error) {
 	var found []map[string]*int32
 	if err := json.Unmarshal(text, &found); err != nil {
@@ -80,7 +82,7 @@ func worlds(path string, text []byte) ([]data.World, error) {
 	return rows, nil
 }
 
-// compare checks that rows agree with the table.
+// compare returns an error if rows differ from the table.
 func compare(ctx context.Context, path string, got []data.World, table string, rows Rows) error {
 	for _, row := range got {
 		want, err := rows.Number(ctx, table, row.ID)
@@ -94,7 +96,7 @@ func compare(ctx context.Context, path string, got []data.World, table string, r
 	return nil
 }
 
-// differ checks that rows are chosen at random.
+// differ returns an error if the rows do not seem to be chosen at random.
 func differ(path string, rows []data.World) error {
 	for _, row := range rows[1:] {
 		if row.ID != rows[0].ID {
@@ -123,7 +125,8 @@ func checkOne(ctx context.Context, a asker, rows Rows) error {
 	return compare(ctx, "/db", all, "world", rows)
 }
 
-// many checks a route that returns as many rows as the parameter n requests, within the limits of TechEmpower's rules.
+// many checks a route that returns as many rows as the parameter n requests. The number is limited by TechEmpower's
+// rules.
 func many(path, table string) func(ctx context.Context, a asker, rows Rows) error {
 	return func(ctx context.Context, a asker, rows Rows) error {
 		for _, count := range []struct {
@@ -155,7 +158,7 @@ func many(path, table string) func(ctx context.Context, a asker, rows Rows) erro
 	}
 }
 
-// fortunes are the rows of the page, sorted and escaped.
+// fortunes has the rows of the page, sorted and escaped.
 var fortunes = []string{
 	`11</td><td>&lt;script&gt;alert(&#34;This should not be displayed in a browser alert box.&#34;);&lt;/script&gt;`,
 	`4</td><td>A bad random number generator: 1, 1, 1, 1, 1, 4.33e&#43;67, 1, 1, 1`,
@@ -185,7 +188,7 @@ func checkFortunes(ctx context.Context, a asker, _ Rows) error {
 	return nil
 }
 
-// waiting checks a response that the server must delay by at least least.
+// waiting checks a response that the server must delay by at least the duration least.
 func (a asker) waiting(ctx context.Context, path string, least time.Duration) error {
 	start := time.Now()
 	if _, err := a.get(ctx, path, "text/plain"); err != nil {
@@ -205,7 +208,7 @@ func checkCompute(ctx context.Context, a asker, _ Rows) error {
 	return a.waiting(ctx, "/compute", 200*time.Microsecond)
 }
 
-// checkWaits sends many concurrent requests with a wait. Each response must belong to its own request.
+// checkWaits sends many requests with different waits at the same time. Each response must belong to its own request.
 func checkWaits(ctx context.Context, a asker, _ Rows) error {
 	const clients = 64
 	var asking sync.WaitGroup

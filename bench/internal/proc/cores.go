@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Placement holds the cores of the server and of the load.
+// Placement has the cores of the server and of the load.
 type Placement struct {
 	Server, Load, Both []int
 }
 
-// Assign assigns the server the first core that this process may use, and the load the second one. With only one core, nothing
-// is pinned and pinned is false.
+// Assign assigns to the server the first core that this process may use, and to the load the second one. If there is only one
+// core, no process is bound to a core and pinned is false.
 func Assign() (p Placement, pinned bool) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -40,8 +40,8 @@ type startRequest struct {
 	err   chan error
 }
 
-// starter returns the channel to the goroutine that starts every process. It locks its operating system thread forever, for two
-// reasons: a child inherits the affinity of the thread that forks it, and Pdeathsig is sent when that thread ends.
+// starter returns the channel of the goroutine that starts every process. The goroutine stays locked to its thread, for two
+// reasons: a child inherits the cores of the thread that forks it, and the signal Pdeathsig is sent when that thread ends.
 var starter = sync.OnceValue(func() chan<- startRequest {
 	requests := make(chan startRequest)
 	go func() {

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package proc runs the servers and load generators of a comparison. Each process runs on its assigned cores, in a
-// separate process group, which ends with this program.
+// Package proc runs the servers and the load generators of a comparison. Each process runs on its assigned cores, in a
+// process group of its own, which ends when this program ends.
 package proc
 
 import (
@@ -23,20 +23,20 @@ import (
 // stopGrace is the time between SIGTERM and SIGKILL.
 const stopGrace = 2 * time.Second
 
-// A Command describes a process. Its stdin stays open until the process is stopped.
+// A Command describes a process. The stdin of the process stays open until the process is stopped.
 type Command struct {
 	Path  string
 	Args  []string
 	Dir   string
-	Cores []int               // nil: any
-	Out   io.Writer           // nil: stored for Output
+	Cores []int               // nil for all cores
+	Out   io.Writer           // nil stores the output for Process.Output
 	Env   []string            // in addition to the environment of this process
-	As    *syscall.Credential // user of the process; nil: the current user
-	// Interrupt is the time after which the process receives SIGINT; 0: never.
+	As    *syscall.Credential // user of the process; nil for the current user
+	// Interrupt is the time after which the process gets SIGINT. 0 means never.
 	Interrupt time.Duration
 }
 
-// String returns the command line for a shell, with taskset for the cores and timeout for the interrupt.
+// String returns the command as a line for a shell. The line uses taskset for the cores and timeout for the interrupt.
 func (c Command) String() string {
 	var words []string
 	if c.Interrupt > 0 {
@@ -55,7 +55,7 @@ func (c Command) String() string {
 	return strings.Join(words, " ")
 }
 
-// Process is a started command.
+// Process is a command that was started.
 type Process struct {
 	Pid   int
 	Stdin io.WriteCloser
@@ -63,10 +63,11 @@ type Process struct {
 	cmd  *exec.Cmd
 	out  *syncBuffer
 	done chan struct{}
-	err  error // error of Wait; set before done is closed
+	err  error // result of Wait; set before done is closed
 }
 
-// Start runs c until it ends, Stop is called or ctx is done. The process may open as many files as the hard limit allows.
+// Start starts c, which runs until it ends, Stop is called or ctx is done. The process may open as many files as the hard
+// limit permits.
 func Start(ctx context.Context, c Command) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -76,7 +77,7 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 	if c.Env != nil {
 		cmd.Env = append(os.Environ(), c.Env...)
 	}
-	cmd.WaitDelay = stopGrace // a grandchild may keep the output open
+	cmd.WaitDelay = stopGrace // a process that c has started may keep the output open
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: c.As}
 	p := &Process{cmd: cmd, out: &syncBuffer{}, done: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.out, p.out
@@ -105,13 +106,13 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 		if interrupt != nil {
 			interrupt.Stop()
 		}
-		p.signal(syscall.SIGKILL) // the remaining children
+		p.signal(syscall.SIGKILL) // ends the remaining processes of the group
 		close(p.done)
 	}()
 	return p, nil
 }
 
-// Run starts c, waits for its end and returns its output on stdout and stderr.
+// Run starts c, waits for its end, and returns its output on stdout and stderr.
 func Run(ctx context.Context, c Command) (string, error) {
 	p, err := Start(ctx, c)
 	if err != nil {
@@ -128,19 +129,19 @@ func Run(ctx context.Context, c Command) (string, error) {
 	return p.Output(), nil
 }
 
-// Wait waits for the end of the process and returns its exit error.
+// Wait waits until the process has ended, and returns its error.
 func (p *Process) Wait() error {
 	<-p.done
 	return p.err
 }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Output returns the output up to now.
+// Output returns the output of the process up to now.
 func (p *Process) Output() string { return p.out.String() }
 
-// Stop ends the process and its children, and returns after their end.
+// Stop ends the process and its children. It returns when they have ended.
 func (p *Process) Stop() {
 	p.signal(syscall.SIGTERM)
 	select {
@@ -151,7 +152,7 @@ func (p *Process) Stop() {
 	<-p.done
 }
 
-// signal sends a signal to the entire process group. It is not an error if the group has ended.
+// signal sends a signal to the process group. It is not an error if the group has already ended.
 func (p *Process) signal(sig syscall.Signal) {
 	syscall.Kill(-p.Pid, sig)
 }
@@ -166,7 +167,8 @@ func Alive(pid int) bool {
 	return found && len(state) > 0 && state[0] != 'Z'
 }
 
-// raiseFileLimit is best effort: a server without enough descriptors reports errors.
+// raiseFileLimit raises the number of files that a process may open. It ignores errors, because a server without enough
+// descriptors reports errors itself.
 func raiseFileLimit(pid int) {
 	var limit unix.Rlimit
 	if unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &limit) == nil {
@@ -180,10 +182,10 @@ func lastLine(s string) string {
 	return s[strings.LastIndexByte(s, '\n')+1:]
 }
 
-// maxOutput is the maximum size of the stored output; a server that logs every error can write more.
+// maxOutput is the maximum size of the output that is stored, in bytes. A server that logs every error can write more.
 const maxOutput = 1 << 20
 
-// A syncBuffer collects output, and can be read concurrently.
+// A syncBuffer stores output. It is safe for concurrent use.
 type syncBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

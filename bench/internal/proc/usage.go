@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CPU returns the user and system time of the process with all its threads, including those that have ended. It is the sum of
-// utime and stime in /proc/PID/stat. CPU reads it from the process's CPU clock, which counts nanoseconds instead of hundredths
-// of a second.
+// CPU returns the user and system time of all threads of the process, including threads that have ended. This is the sum of
+// utime and stime in /proc/PID/stat. CPU reads the CPU clock of the process instead, because this clock counts nanoseconds and
+// not hundredths of a second.
 func (p *Process) CPU() (time.Duration, error) {
-	// The kernel's encoding of "the scheduler's clock of process pid" (clock_getcpuclockid(3)).
+	// This is how the kernel encodes "the scheduler's clock of process pid" (clock_getcpuclockid(3)).
 	const schedClock = 2
 	clock := ^int32(p.Pid)<<3 | schedClock
 	var t unix.Timespec
@@ -26,7 +26,7 @@ func (p *Process) CPU() (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// RSS returns the current resident memory, and PeakRSS its maximum so far, both in bytes.
+// RSS returns the resident memory at present, and PeakRSS its maximum up to now, both in bytes.
 func (p *Process) RSS() (int64, error)     { return p.status("VmRSS") }
 func (p *Process) PeakRSS() (int64, error) { return p.status("VmHWM") }
 
