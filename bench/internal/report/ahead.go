@@ -15,16 +15,17 @@ type Lead struct {
 	Scenario results.Scenario
 	Metric   results.Metric
 	Own      float64
-	Servers  []Ahead // best first
+	Servers  []Ahead // the best server is first
 }
 
-// Ahead is a server that is better.
+// Ahead is a server that is better than Dunlin.
 type Ahead struct {
 	Peer   string
 	Median float64
 }
 
-// Leads returns all leads of a run. The floor is not a server, and Dunlin's own variants do not compete with Dunlin.
+// Leads returns all leads in a run. It does not include the floor, which is not a server, and variants of Dunlin, which do not
+// compete with Dunlin.
 func Leads(run *results.Run) []Lead {
 	var leads []Lead
 	for _, s := range run.Scenarios {
@@ -45,7 +46,7 @@ func Leads(run *results.Run) []Lead {
 	return append(leads, benchmarkLeads(run.Benchmarks)...)
 }
 
-// ownRow returns the row of Dunlin with default settings, or the row that replaces it in a scenario.
+// ownRow returns the row of Dunlin with default settings, or of the variant that takes its place in a scenario.
 func ownRow(s *results.Scenario) *results.Row {
 	for _, name := range []string{"dunlin-h2", "dunlin-h2c", "dunlin-bulk-tls", "dunlin-tls", "dunlin-db"} {
 		if row := s.Row(name); row != nil {
@@ -55,11 +56,11 @@ func ownRow(s *results.Scenario) *results.Row {
 	return s.Row("dunlin")
 }
 
-// judgedUnits are the units in which others can lead: time, and memory that must be collected.
+// judgedUnits has the units in which others can be better: time, and memory that the garbage collector must collect.
 var judgedUnits = []string{"ns/op", "B/op", "allocs/op"}
 
-// benchmarkLeads returns the leads of the Go benchmarks. Their names end with the compared implementation, as in "Users/sonic"
-// or "GitHub/router=gin".
+// benchmarkLeads returns the leads of the Go benchmarks. The name of a benchmark ends with the implementation that is
+// compared, as in "Users/sonic" or "GitHub/router=gin".
 func benchmarkLeads(all []results.Benchmark) []Lead {
 	var leads []Lead
 	for _, own := range all {
@@ -87,7 +88,8 @@ func benchmarkLeads(all []results.Benchmark) []Lead {
 	return leads
 }
 
-// minLead is the minimum difference that matters to a reader. With only one round it is the only criterion.
+// minLead is the minimum share by which a figure must differ to matter to a reader. If there is only one round, this is the
+// only condition.
 const minLead = 0.02
 
 func leadIn(s results.Scenario, metric results.Metric, row *results.Row) Lead {
@@ -108,7 +110,7 @@ func leadIn(s results.Scenario, metric results.Metric, row *results.Row) Lead {
 	return lead
 }
 
-// String returns a line of the report.
+// String returns the lead as a line of the report.
 func (l Lead) String() string {
 	servers := make([]string, len(l.Servers))
 	for i, ahead := range l.Servers {

@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	ownColor     = color.RGBA{R: 0xc0, G: 0x5a, B: 0x1c, A: 0xff} // a dunlin's breeding plumage
+	ownColor     = color.RGBA{R: 0xc0, G: 0x5a, B: 0x1c, A: 0xff} // the color of a dunlin's breeding plumage
 	variantColor = color.RGBA{R: 0xe3, G: 0xb3, B: 0x8f, A: 0xff}
 	otherColor   = color.RGBA{R: 0x8f, G: 0x9b, B: 0xa8, A: 0xff}
 	rangeColor   = color.RGBA{R: 0x33, G: 0x33, B: 0x33, A: 0xff}
@@ -31,16 +31,16 @@ const (
 	chartWidth = 640 * vg.Inch / 96
 	barHeight  = 16 * vg.Inch / 96
 	barPitch   = 24 * vg.Inch / 96
-	chartFrame = 108 * vg.Inch / 96 // title, axis and margins
+	chartFrame = 108 * vg.Inch / 96 // space for the title, the axis and the margins
 )
 
-// A bar holds the rounds of one metric of a server.
+// A bar has the values of one metric of a server, one for each round.
 type bar struct {
 	name string
 	stats.Summary
 }
 
-// bars returns the servers that have the metric, best first.
+// bars returns the servers that have the metric. The best server is first.
 func bars(s results.Scenario, metric results.Metric) []bar {
 	var all []bar
 	for _, row := range s.Rows {
@@ -57,14 +57,14 @@ func bars(s results.Scenario, metric results.Metric) []bar {
 	return all
 }
 
-// Chart draws a metric of a scenario as SVG. Each server has a bar with the range of its rounds, best on top. The result is nil
-// if no server has the metric.
+// Chart draws a metric of a scenario as an SVG. Each server has a bar that shows the range of its rounds. The best server is at
+// the top. The result is nil if no server has the metric.
 func Chart(s results.Scenario, metric results.Metric) ([]byte, error) {
 	all := bars(s, metric)
 	if len(all) == 0 {
 		return nil, nil
 	}
-	slices.Reverse(all) // the plot counts from the bottom
+	slices.Reverse(all) // the plot counts its rows from the bottom
 	p := plot.New()
 	sans := font.Font{Typeface: "Liberation", Variant: "Sans"}
 	for _, style := range []*text.Style{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label} {
@@ -123,8 +123,8 @@ func ticks(low, high float64) []plot.Tick {
 	return marks
 }
 
-// addBars draws each group of servers in its own colour. A bar chart has only one colour, so there is a bar chart for each
-// group, with zeros for the other servers.
+// addBars draws each group of servers in its own color. A bar chart has only one color. Therefore each group is a separate bar
+// chart in which the other servers have zeros.
 func addBars(p *plot.Plot, all []bar) error {
 	colors := []color.Color{ownColor, variantColor, otherColor, floorColor}
 	groups := map[color.Color]plotter.Values{}
@@ -164,7 +164,7 @@ func isOwn(server string) bool {
 	return server == "dunlin" || strings.HasPrefix(server, "dunlin-")
 }
 
-// ranges holds the points and ranges of error bars.
+// ranges has the points and the ranges of error bars.
 type ranges struct {
 	plotter.XYs
 	plotter.XErrors
@@ -205,7 +205,7 @@ func addRanges(p *plot.Plot, all []bar, sans font.Font) error {
 	return nil
 }
 
-// withFallbackFont adds names of fonts that are common on readers' machines.
+// withFallbackFont adds the names of fonts that are common on the machines of readers.
 func withFallbackFont(svg []byte) []byte {
 	return bytes.ReplaceAll(svg, []byte("font-family:Liberation Sans"), []byte("font-family:Helvetica,Arial,Liberation Sans,sans-serif"))
 }

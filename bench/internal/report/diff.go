@@ -7,15 +7,16 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/stats"
 )
 
-// A Difference compares a figure of two runs.
+// A Difference compares a figure in two runs.
 type Difference struct {
 	Where  string // scenario and server, or benchmark
 	Metric string
-	Better bool // the direction of the change, if there is one
+	Better bool // the change is an improvement, if there is a change
 	stats.Change
 }
 
-// Differences compares all figures that both runs have. If the figures of other servers differ too, the machine has changed.
+// Differences compares all figures that both runs have. If the figures of the other servers also differ, the machine has
+// changed.
 func Differences(before, after *results.Run) []Difference {
 	var all []Difference
 	for _, s := range before.Scenarios {
@@ -66,7 +67,7 @@ func benchmarkDifferences(before, after results.Benchmark) []Difference {
 	return all
 }
 
-// DiffTable lists the differences beyond the printed spread, or all of them.
+// DiffTable lists the differences that are larger than the printed ranges, or all differences.
 func DiffTable(differences []Difference, all bool) Table {
 	t := Table{Heading: []string{"", "figure", "before", "after", "change", "verdict", "test"}}
 	for _, d := range differences {
@@ -93,7 +94,7 @@ func (d Difference) verdict() string {
 	return "~"
 }
 
-// Within counts the differences that are significant by the test, but within the printed spread.
+// Within returns the number of differences that are significant according to the test, although the printed ranges overlap.
 func Within(differences []Difference) int {
 	n := 0
 	for _, d := range differences {

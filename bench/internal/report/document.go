@@ -19,14 +19,14 @@ var markdownText string
 //go:embed benchmarks.html.tmpl
 var htmlText string
 
-// A Document holds the contents of both pages.
+// A Document has the contents of the two pages of the report.
 type Document struct {
 	Run        *results.Run
 	Date       string
 	Matrix     Matrix
 	Overviews  []Overview
 	Sections   []Section
-	Explained  []Explained // leads of other servers with their explanations
+	Explained  []Explained // leads of other servers, with explanations
 	Open       []Lead      // leads without an explanation
 	Benchmarks []BenchmarkSection
 	Profiles   []*ProfilePage // pages of flame graphs, for links
@@ -36,11 +36,11 @@ type Document struct {
 type Section struct {
 	results.Scenario
 	Table     Table
-	ChartFile string        // "": no chart
-	SVG       template.HTML // for the HTML page, which is self-contained
+	ChartFile string        // empty if the scenario has no chart
+	SVG       template.HTML // for the HTML page, which must not need other files
 	svg       []byte
 
-	SeriesFile string // the chart of values over time; "": none
+	SeriesFile string // the chart of the values over time; empty if there is none
 	SeriesSVG  template.HTML
 	series     []byte
 }
@@ -51,7 +51,7 @@ type BenchmarkSection struct {
 	Table   Table
 }
 
-// NewDocument draws the charts and lays out the tables.
+// NewDocument draws the charts and makes the tables.
 func NewDocument(run *results.Run, notes []Note) (*Document, error) {
 	d := &Document{Run: run, Date: run.Started.Format("2 January 2006"), Matrix: MatrixOf(run), Overviews: overviews(run)}
 	for _, s := range run.Scenarios {
@@ -90,7 +90,7 @@ func NewDocument(run *results.Run, notes []Note) (*Document, error) {
 func (d *Document) ProfileTable(p *ProfilePage) Table { return ProfileTable(p) }
 
 // inline removes the XML declaration, which is valid only at the beginning of a file. The SVG needs no escaping, because this
-// program draws it.
+// program has drawn it.
 func inline(svg []byte) template.HTML {
 	if at := bytes.Index(svg, []byte("<svg")); at > 0 {
 		svg = svg[at:]
@@ -98,7 +98,7 @@ func inline(svg []byte) template.HTML {
 	return template.HTML(svg)
 }
 
-// Markdown returns docs/BENCHMARKS.md.
+// Markdown returns the text of docs/BENCHMARKS.md.
 func (d *Document) Markdown() (string, error) {
 	page, err := texttemplate.New("markdown").Parse(markdownText)
 	if err != nil {
@@ -111,7 +111,7 @@ func (d *Document) Markdown() (string, error) {
 	return b.String(), nil
 }
 
-// HTML returns a self-contained page.
+// HTML returns a page that needs no other files.
 func (d *Document) HTML() (string, error) {
 	page, err := template.New("html").Parse(htmlText)
 	if err != nil {
@@ -124,7 +124,7 @@ func (d *Document) HTML() (string, error) {
 	return b.String(), nil
 }
 
-// Write writes BENCHMARKS.md, benchmarks.html and charts/ into folder.
+// Write writes BENCHMARKS.md, benchmarks.html and the folder charts into folder.
 func (d *Document) Write(folder string) error {
 	markdown, err := d.Markdown()
 	if err != nil {

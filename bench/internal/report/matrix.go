@@ -10,9 +10,9 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/stats"
 )
 
-// Matrix compares the CPU of a request in every scenario with Dunlin's.
+// Matrix has the CPU time of a request in every scenario, relative to Dunlin's.
 type Matrix struct {
-	Servers []string // columns without Dunlin, in the order of the run
+	Servers []string // the columns, without Dunlin, in the order of the run
 	Rows    []MatrixRow
 }
 
@@ -20,21 +20,21 @@ type Matrix struct {
 type MatrixRow struct {
 	Scenario, Title string
 	Own             Ratio
-	Best            Ratio // the server with the least CPU without Dunlin
+	Best            Ratio // the server that uses the least CPU time, without Dunlin
 	Cells           []Ratio
 }
 
-// Ratio is one cell: the CPU of a server over Dunlin's.
+// Ratio is a cell: the CPU time of a server divided by Dunlin's.
 type Ratio struct {
 	Server string
 	Text   string
-	Class  string // the colour in the HTML page
-	Detail string // the figures, or the reason that there are none
-	Within bool   // the difference is within the spread of the rounds
+	Class  string // selects the color in the HTML page
+	Detail string // the figures, or the reason why there are none
+	Within bool   // the difference is not larger than the spread of the rounds
 	value  float64
 }
 
-// The classes of a Ratio.
+// These are the classes of a Ratio.
 const (
 	classOwn     = "own"
 	classMissing = "none"
@@ -51,22 +51,23 @@ const (
 	notServed   = "not served"
 )
 
-// transports are the suffixes of the peers of one server. A row compares peers with the same suffix.
-// The longer of two suffixes comes first.
+// transports are the suffixes of the peers that are the same server with another transport. A row compares peers with
+// the same suffix. If two suffixes match, the longer one must come first.
 var transports = []string{"-h2", "-h2c", "-bulk-tls", "-tls", "-db", "-slice"}
 
-// ownVariants are the rows of Dunlin that a scenario compares with others, the first that it has.
+// ownVariants lists the rows of Dunlin that are compared with other servers. Of several rows in a scenario, the first
+// in this list is used.
 var ownVariants = []string{"dunlin-h2", "dunlin-h2c", "dunlin-bulk-tls", "dunlin-tls", "dunlin-24MiB-tls", "dunlin-db", "dunlin",
 	"dunlin-fromstd", "dunlin-slice"}
 
-// matrixOwn returns Dunlin's row and the suffix of the peers to compare it with.
+// matrixOwn returns Dunlin's row, and the suffix of the peers with which it is compared.
 func matrixOwn(s *results.Scenario) (*results.Row, string) {
 	for _, name := range ownVariants {
 		if row := s.Row(name); row != nil {
 			return row, suffixOf(name)
 		}
 	}
-	for _, row := range s.Rows { // the run is without Dunlin
+	for _, row := range s.Rows { // the run does not contain Dunlin
 		return nil, suffixOf(row.Peer)
 	}
 	return nil, ""
@@ -81,14 +82,14 @@ func suffixOf(peer string) string {
 	return ""
 }
 
-// serverOf returns the name of a peer without its transport. It reports false for Dunlin, its variants, the floor,
-// and variants of other servers.
+// serverOf returns the name of a peer without its transport. It returns false for Dunlin and its variants, for the
+// floor, and for variants of other servers.
 func serverOf(peer string) (string, bool) {
 	name := strings.TrimSuffix(peer, suffixOf(peer))
 	return name, !isOwn(name) && name != "floor" && !strings.Contains(name, "-")
 }
 
-// matrixMetric returns the metric of CPU that a scenario has.
+// matrixMetric returns the metric of CPU time that a scenario has. It returns false if the scenario has none.
 func matrixMetric(s results.Scenario) (results.Metric, bool) {
 	for _, metric := range []results.Metric{results.CPU, results.CPUPerGB} {
 		if slices.Contains(s.Metrics, metric.Key) {
@@ -98,7 +99,7 @@ func matrixMetric(s results.Scenario) (results.Metric, bool) {
 	return results.Metric{}, false
 }
 
-// MatrixOf lays out the matrix of a run.
+// MatrixOf returns the matrix of a run.
 func MatrixOf(run *results.Run) Matrix {
 	var m Matrix
 	var candidates []string
@@ -158,7 +159,7 @@ func (m Matrix) row(run *results.Run, s results.Scenario, metric results.Metric)
 	return row
 }
 
-// shortUnit returns the unit of a metric of CPU in a cell.
+// shortUnit returns the unit of a metric of CPU time, as a cell shows it.
 func shortUnit(metric results.Metric) string {
 	return strings.TrimSuffix(strings.TrimPrefix(metric.Label, "CPU "), "/request")
 }
@@ -185,7 +186,7 @@ func ratio(run *results.Run, s results.Scenario, peer string, metric results.Met
 		return Ratio{Text: "no ratio", Class: classMissing, Detail: detail}
 	}
 	value := stats.Summarise(values).Median / base
-	value = max(0.01, math.Round(100*value)/100) // the class belongs to the rounded figure
+	value = max(0.01, math.Round(100*value)/100) // the class must be that of the rounded figure
 	c := Ratio{Class: classOf(value), Detail: detail, value: value}
 	c.Text = mark(c.Class) + fmt.Sprintf("%.2f×", value)
 	if c.Class != classEven && !stats.Compare(own, values).Significant {
@@ -195,7 +196,7 @@ func ratio(run *results.Run, s results.Scenario, peer string, metric results.Met
 	return c
 }
 
-// refused returns the reason that a peer failed the check of a scenario before the measurement.
+// refused returns the reason why a peer does not take part in a scenario, if it failed a check before the measurement.
 func refused(run *results.Run, s results.Scenario, peer string) string {
 	for _, p := range run.Peers {
 		if p.Name != peer {
@@ -226,7 +227,8 @@ func classOf(ratio float64) string {
 	return classTriple
 }
 
-// mark returns the sign next to a ratio worse than Dunlin's, for readers who cannot distinguish the colours.
+// mark returns the sign next to a ratio in which Dunlin uses more CPU time, for readers who cannot distinguish the
+// colors.
 func mark(class string) string {
 	if class == classFar || class == classBehind {
 		return "▼"
@@ -234,11 +236,11 @@ func mark(class string) string {
 	return ""
 }
 
-// Counts holds numbers of cells.
+// Counts has the numbers of cells in which Dunlin uses less CPU time, as much, and more, and of cells whose difference
+// is within the spread.
 type Counts struct{ Less, Even, More, Within int }
 
-// Counts returns the number of cells in which Dunlin uses less CPU, as much, and more, and how many of the differences
-// are within the spread of the rounds.
+// Counts returns these numbers for the matrix.
 func (m Matrix) Counts() Counts {
 	var c Counts
 	for _, row := range m.Rows {
@@ -259,17 +261,17 @@ func (m Matrix) Counts() Counts {
 	return c
 }
 
-// Loses reports whether a server uses less CPU than Dunlin.
+// Loses reports whether a server in the row uses less CPU time than Dunlin.
 func (r MatrixRow) Loses() bool {
 	return slices.ContainsFunc(r.Cells, func(c Ratio) bool { return mark(c.Class) != "" })
 }
 
-// Label returns the cell of the best server.
+// Label returns the name and the ratio of the best server.
 func (r MatrixRow) Label() string {
 	return strings.TrimSpace(r.Best.Server + " " + r.Best.Text)
 }
 
-// Markdown returns a GitHub table. Cells in which Dunlin uses more CPU are bold.
+// Markdown returns a GitHub table. Cells in which Dunlin uses more CPU time are bold.
 func (m Matrix) Markdown() string {
 	escape := strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ")
 	strong := func(text string, when bool) string {

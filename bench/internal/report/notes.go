@@ -9,15 +9,15 @@ import (
 	"slices"
 )
 
-// A Note explains why other servers are ahead of Dunlin, and how Dunlin could improve. The report prints it below the rows that it
-// applies to, and omits it if the run has no such row.
+// A Note explains why other servers are ahead of Dunlin, and how Dunlin could improve. The report prints the note below the rows
+// to which it applies. It omits the note if the run has no such row.
 type Note struct {
 	Title     string   `json:"title"`
-	Scenarios []string `json:"scenarios,omitempty"` // empty means all
-	Metrics   []string `json:"metrics,omitempty"`   // metric keys; empty means all
-	Peers     []string `json:"peers,omitempty"`     // empty means all
+	Scenarios []string `json:"scenarios,omitempty"` // empty for all scenarios
+	Metrics   []string `json:"metrics,omitempty"`   // keys of metrics; empty for all metrics
+	Peers     []string `json:"peers,omitempty"`     // empty for all peers
 	Text      string   `json:"text"`
-	Benchmark bool     `json:"benchmark,omitempty"` // Scenarios are Go benchmarks, Metrics their units
+	Benchmark bool     `json:"benchmark,omitempty"` // Scenarios are names of Go benchmarks, and Metrics are their units
 }
 
 func (n Note) explains(scenario, metric, peer string) bool {
@@ -25,7 +25,7 @@ func (n Note) explains(scenario, metric, peer string) bool {
 	return in(n.Scenarios, scenario) && in(n.Metrics, metric) && in(n.Peers, peer)
 }
 
-// ReadNotes reads a JSON list. A missing file is an empty list.
+// ReadNotes reads a list of notes in JSON. If the file does not exist, the list is empty.
 func ReadNotes(path string) ([]Note, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -41,13 +41,13 @@ func ReadNotes(path string) ([]Note, error) {
 	return notes, nil
 }
 
-// Explained is a note with the leads that it explains.
+// Explained is a note, and the leads that it explains.
 type Explained struct {
 	Note
 	Leads []Lead
 }
 
-// explain assigns each server that is ahead to the first note that explains it, and returns the rest in open.
+// explain assigns each server that is ahead to the first note that explains its lead. open has the servers without a note.
 func explain(leads []Lead, notes []Note) (explained []Explained, open []Lead) {
 	byNote := make([][]Lead, len(notes))
 	for _, lead := range leads {

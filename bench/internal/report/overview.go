@@ -10,13 +10,13 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/stats"
 )
 
-// A measure is a scenario and its metric in an overview.
+// A measure is a scenario and the metric of it that an overview shows.
 type measure struct {
 	scenario string
 	metric   results.Metric
 }
 
-// The overviews. They omit scenarios that the run does not have.
+// The overviews of a report. An overview omits scenarios that the run does not have.
 var (
 	cpuMeasures = []measure{
 		{"plaintext-64", results.CPU}, {"json", results.CPU}, {"users", results.CPU}, {"echo-64k", results.CPU}, {"db", results.CPU},
@@ -28,7 +28,7 @@ var (
 	}
 )
 
-// An Overview is a chart of several scenarios, for the README and the head of the report.
+// An Overview is a chart of several scenarios, for the README and for the beginning of the report.
 type Overview struct {
 	File, Title string
 	SVG         template.HTML
@@ -50,7 +50,7 @@ func overviews(run *results.Run) []Overview {
 	return all
 }
 
-// An overviewGroup holds Dunlin, net/http and the best other server in one scenario.
+// An overviewGroup has Dunlin, net/http and the best other server in one scenario.
 type overviewGroup struct {
 	title string
 	bars  []bar
@@ -68,7 +68,7 @@ func groupOf(run *results.Run, m measure) (overviewGroup, bool) {
 	}
 	g := overviewGroup{title: s.Title, unit: overviewUnit(m.metric), bars: []bar{{"Dunlin", stats.Summarise(own.Values(m.metric.Key))}}}
 	var best bool
-	for _, b := range bars(*s, m.metric) { // best first
+	for _, b := range bars(*s, m.metric) { // the best server is first
 		name, competes := serverOf(b.name)
 		if !competes || suffixOf(b.name) != suffix || best && name != "nethttp" {
 			continue
@@ -79,7 +79,7 @@ func groupOf(run *results.Run, m measure) (overviewGroup, bool) {
 	return g, true
 }
 
-// overviewUnit returns the unit of a figure.
+// overviewUnit returns the unit of a figure, as an overview shows it.
 func overviewUnit(metric results.Metric) string {
 	switch metric.Key {
 	case results.CPU.Key:
@@ -94,8 +94,8 @@ const overviewStyle = `text{font:13px Helvetica,Arial,sans-serif;fill:#222}.t{fo
 	`.bg{fill:#fff}.o{fill:#c05a1c}.p{fill:#8f9ba8}` +
 	`@media(prefers-color-scheme:dark){text{fill:#e6e6e6}.bg{fill:#16181c}.o{fill:#e58a4e}.p{fill:#77828f}}`
 
-// overviewChart draws the groups as horizontal bars. The longest bar of each group has full length, since units differ.
-// It is empty without a group.
+// overviewChart draws the groups as horizontal bars. The longest bar of each group has the full length, because the
+// units of the groups differ. The result is empty if there is no group.
 func overviewChart(run *results.Run, title string, measures []measure) string {
 	const width, left, full, pitch, head = 480, 76, 190, 20, 26
 	var b strings.Builder

@@ -17,18 +17,18 @@ import (
 //go:embed profiles.html.tmpl
 var profilesText string
 
-// A ProfilePage is a page of flame graphs, with the servers of a scenario side by side.
+// A ProfilePage is a page with flame graphs of several servers under the load of one scenario, side by side.
 type ProfilePage struct {
 	Scenario string            `json:"scenario"`
 	Title    string            `json:"title"`
 	About    string            `json:"about"`
-	Command  string            `json:"command"` // the load
+	Command  string            `json:"command"` // the command of the load generator
 	Started  time.Time         `json:"started"`
 	Commit   string            `json:"commit"`
 	Go       string            `json:"go"`
-	Every    int               `json:"sampled_every"` // average number of allocated bytes for each recorded allocation
+	Every    int               `json:"sampled_every"` // average number of allocated bytes for each allocation that is recorded
 	Servers  []ProfiledServer  `json:"servers"`
-	svgs     map[string][]byte // by file
+	svgs     map[string][]byte // by the name of the file
 }
 
 // A ProfiledServer is a column of a ProfilePage.
@@ -38,15 +38,15 @@ type ProfiledServer struct {
 	Graphs  []ProfileGraph `json:"graphs"`
 }
 
-// A ProfileGraph is a flame graph with a line of description.
+// A ProfileGraph is a flame graph with a description.
 type ProfileGraph struct {
 	Title  string     `json:"title"`
 	Figure string     `json:"figure"`
-	File   string     `json:"file"` // in the folder of the page
+	File   string     `json:"file"` // relative to the folder of the page
 	Top    []TopEntry `json:"top"`  // functions with the largest values of their own
 }
 
-// A TopEntry is a line of pprof's top.
+// A TopEntry is a line of the list of functions below a graph.
 type TopEntry struct {
 	Function string `json:"function"`
 	Share    string `json:"share"`
@@ -56,7 +56,7 @@ type TopEntry struct {
 // topEntries is the number of functions that are listed below a graph.
 const topEntries = 8
 
-// Add draws a tree for the last server of the page.
+// Add draws a tree as a flame graph of the last server of the page.
 func (p *ProfilePage) Add(file, title, figure string, format func(int64) string, root *flame.Frame) {
 	server := &p.Servers[len(p.Servers)-1]
 	g := ProfileGraph{Title: title, Figure: figure, File: p.Scenario + "/" + server.Name + "-" + file + ".svg"}
@@ -71,7 +71,8 @@ func (p *ProfilePage) Add(file, title, figure string, format func(int64) string,
 	p.svgs[g.File] = flame.Graph{Title: server.Name + ": " + title + ", " + figure, Format: format}.SVG(root)
 }
 
-// Rows returns the graphs of all servers by title, for a page that shows them side by side.
+// Rows returns the graphs of all servers by title. A row of the page has the graphs with the same title, side by
+// side.
 func (p *ProfilePage) Rows() [][]ProfileGraph {
 	var rows [][]ProfileGraph
 	for i := range p.Servers[0].Graphs {
@@ -90,13 +91,14 @@ func (p *ProfilePage) Date() string { return p.Started.Format("2 January 2006") 
 // Kinds returns the kinds of functions for the legend.
 func (p *ProfilePage) Kinds() []flame.Kind { return flame.Kinds }
 
-// Color returns a colour for a style sheet.
+// Color returns the color of a kind for a style sheet.
 func (p *ProfilePage) Color(k flame.Kind) template.CSS { return template.CSS(k.Color) }
 
 // ProfileFolder is the folder of the pages, relative to the folder of the report.
 const ProfileFolder = "profiles"
 
-// Write writes the page and its graphs into docs. It writes the record that links the report to them into records.
+// Write writes the page and its graphs into docs. It writes a record of the page into records, from which the
+// report makes a link to the page.
 func (p *ProfilePage) Write(docs, records string) error {
 	page, err := template.New("profiles").Parse(profilesText)
 	if err != nil {
@@ -111,7 +113,7 @@ func (p *ProfilePage) Write(docs, records string) error {
 		return fmt.Errorf("write flame graphs: %w", err)
 	}
 	folder := filepath.Join(docs, ProfileFolder)
-	if err := os.RemoveAll(filepath.Join(folder, p.Scenario)); err != nil { // removes graphs of other servers from an earlier run
+	if err := os.RemoveAll(filepath.Join(folder, p.Scenario)); err != nil { // removes graphs of servers that only an earlier run had
 		return fmt.Errorf("write flame graphs: %w", err)
 	}
 	files := map[string][]byte{
@@ -132,7 +134,7 @@ func (p *ProfilePage) Write(docs, records string) error {
 	return nil
 }
 
-// ReadProfiles reads the records of Write, by the names of the scenarios.
+// ReadProfiles reads the records that Write has written, in the order of the names of the scenarios.
 func ReadProfiles(records string) ([]*ProfilePage, error) {
 	files, err := filepath.Glob(filepath.Join(records, ProfileFolder, "*.json"))
 	if err != nil {
@@ -157,7 +159,7 @@ func ReadProfiles(records string) ([]*ProfilePage, error) {
 	return pages, nil
 }
 
-// ProfileTable returns the figures of a page with links to its graphs.
+// ProfileTable returns a table of the figures of a page, with links to its graphs.
 func ProfileTable(p *ProfilePage) Table {
 	t := Table{Heading: []string{"server"}}
 	for _, g := range p.Servers[0].Graphs {

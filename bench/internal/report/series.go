@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// lineColors can be distinguished by colour-blind readers (Okabe and Ito).
+// Readers with color blindness can distinguish lineColors (Okabe and Ito).
 var lineColors = []color.Color{
 	color.RGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}, color.RGBA{R: 0x00, G: 0x9e, B: 0x73, A: 0xff},
 	color.RGBA{R: 0x56, G: 0xb4, B: 0xe9, A: 0xff}, color.RGBA{R: 0xcc, G: 0x79, B: 0xa7, A: 0xff},
@@ -23,8 +23,8 @@ var lineColors = []color.Color{
 
 const seriesHeight = 340 * vg.Inch / 96
 
-// SeriesChart draws the values of a scenario's servers over time, with a line for each server. The result is nil if there are
-// none.
+// SeriesChart draws the values of a scenario over time, with a line for each server. The result is nil if the scenario has no
+// such values.
 func SeriesChart(s results.Scenario) ([]byte, error) {
 	p := newLinePlot()
 	p.X.Label.Text = "seconds"
@@ -66,7 +66,7 @@ func SeriesChart(s results.Scenario) ([]byte, error) {
 	return withFallbackFont(svg.Bytes()), nil
 }
 
-// newLinePlot returns a plot with the fonts of all charts, and a legend at its top right.
+// newLinePlot returns a plot with the fonts of all charts and a legend at the top right.
 func newLinePlot() *plot.Plot {
 	p := plot.New()
 	sans := font.Font{Typeface: "Liberation", Variant: "Sans"}
@@ -86,10 +86,10 @@ func newLinePlot() *plot.Plot {
 	return p
 }
 
-// lineStyles distinguishes the lines of a chart. Variants of one server differ by their dashes.
+// lineStyles selects a style for each line of a chart. Variants of the same server have different dashes.
 type lineStyles struct{ owns, others int }
 
-// apply gives a line the next style for its server.
+// apply gives line the next style for its server.
 func (s *lineStyles) apply(line *plotter.Line, server string) {
 	if isOwn(server) {
 		line.Color, line.Width, line.Dashes = ownColor, vg.Points(2), dashes(s.owns)
@@ -100,7 +100,7 @@ func (s *lineStyles) apply(line *plotter.Line, server string) {
 	s.others++
 }
 
-// dashes returns the dashes of the nth line of a colour.
+// dashes returns the dashes of the line number n of a color, counted from 0.
 func dashes(n int) []vg.Length {
 	if n == 0 {
 		return nil

@@ -1,4 +1,4 @@
-// Package report turns results into tables, charts and pages.
+// Package report converts results to tables, charts and pages.
 package report
 
 import (
@@ -10,11 +10,11 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/stats"
 )
 
-// A Table holds the rows of a scenario in a form for any output format.
+// A Table has the rows of a scenario as text, for any output format.
 type Table struct {
 	Heading []string
 	Rows    [][]string
-	Failed  []string // peers without rows, with reasons
+	Failed  []string // peers without a row, with the reasons
 }
 
 // TableOf returns a table with a row for each peer and a column for each metric. A cell has the median and the range of the
@@ -44,7 +44,7 @@ func TableOf(s results.Scenario) Table {
 	return t
 }
 
-// cell returns the median, and the range if there is one.
+// cell returns the median, and the range if there are several values.
 func cell(values []float64) string {
 	if len(values) == 0 {
 		return "–"
@@ -60,7 +60,7 @@ func cellOf(s stats.Summary) string {
 	return fmt.Sprintf("%s (%s–%s)", median, low, high)
 }
 
-// Text aligns the table for a terminal: names to the left, figures to the right.
+// Text returns the table for a terminal. Names are aligned left and figures are aligned right.
 func (t Table) Text() string {
 	widths := make([]int, len(t.Heading))
 	for _, row := range append([][]string{t.Heading}, t.Rows...) {
@@ -128,10 +128,10 @@ func BenchmarkTable(benchmarks []results.Benchmark, pkg string) Table {
 	return t
 }
 
-// benchmarkUnits are the columns, in order.
+// benchmarkUnits are the units of the columns, in order.
 var benchmarkUnits = []string{"ns/op", "B/op", "allocs/op", "MB/s", "GCs"}
 
-// BenchmarkPackages returns the packages, in order.
+// BenchmarkPackages returns the packages of the benchmarks, in order.
 func BenchmarkPackages(benchmarks []results.Benchmark) []string {
 	var packages []string
 	for _, b := range benchmarks {

@@ -14,17 +14,17 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/stats"
 )
 
-// waitPanel is the height of one of the two panels of a chart of waits.
+// waitPanel is the height of each of the two panels of the chart.
 const waitPanel = 300 * vg.Inch / 96
 
-// A waitMetric is one of the metrics of a scenario that measures them by the length of a wait.
+// A waitMetric is a metric for one length of a wait.
 type waitMetric struct {
 	results.Metric
 	label string // on the axis
 }
 
-// WaitChart draws the processor time and the median latency of a request by the length of its wait, one panel above the
-// other, a line for each server. It is nil if the scenario has no such metrics.
+// WaitChart draws the CPU time and the median latency of a request by the length of its wait. Each has a panel with a
+// line for each server. The result is nil if the scenario has no such metrics.
 func WaitChart(s results.Scenario) ([]byte, error) {
 	var cpu, p50 []waitMetric
 	for _, key := range s.Metrics {

@@ -11,12 +11,12 @@ import (
 type Metric struct {
 	Key    string // in the JSON
 	Label  string // column heading
-	Unit   string // for axis and prose
-	Higher bool   // higher is better
-	Judged bool   // readers choose a server by this metric; the others explain it
+	Unit   string // for an axis and for text
+	Higher bool   // a higher value is better
+	Judged bool   // readers choose a server by this metric; other metrics explain it
 }
 
-// The metrics of all scenarios. Each scenario lists its metrics, the main one first.
+// The metrics of all scenarios. Each scenario lists its metrics, with the most important metric first.
 var (
 	Throughput   = Metric{"requests_per_s", "requests/s", "requests/s", true, true}
 	CPU          = Metric{"cpu_us_per_request", "CPU µs/request", "µs of server CPU per request", false, true}
@@ -52,22 +52,23 @@ var (
 	GeneratorLag = Metric{"generator_lag_p99_ms", "generator lag p99 ms", "ms within which 99 % of the requests left the load generator", false, false}
 )
 
-// WorstP99Ratio is the largest P99RatioOf of a round.
+// WorstP99Ratio is the largest value of the metrics of P99RatioOf in a round.
 var WorstP99Ratio = Metric{"worst_p99_ratio", "worst p99 ratio", "times the p99 before", false, false}
 
-// WorstFloor is the worst ratio without a server: the p99 beside a load that is sent to a sink, divided by the p99 without
-// that load. OverFloor is the worst ratio of the p99 beside a load to the p99 beside the same load at a sink.
+// WorstFloor is the worst ratio that a load causes without a server: the p99 while the load is sent to a sink, divided by
+// the p99 without the load. OverFloor is the worst ratio of the p99 while the load is sent to the server to the p99 while
+// it is sent to a sink.
 var (
 	WorstFloor = Metric{"worst_floor", "worst floor", "times the p99 before", false, false}
 	OverFloor  = Metric{"worst_over_floor", "worst over floor", "times the p99 beside a sink", false, false}
 )
 
-// P99RatioOf is the p99 beside a load, divided by the p99 before it.
+// P99RatioOf is the p99 during a load, divided by the p99 before the load. what is the name of the load.
 func P99RatioOf(what string) Metric {
 	return Metric{"p99_ratio_" + strings.ReplaceAll(what, "-", "_"), what, "times the p99 before", false, false}
 }
 
-// Prefixes of the keys of metrics that exist once for each load.
+// The prefixes of the keys of metrics that exist for several loads.
 const (
 	cpuAtWait = "cpu_us_at_wait_"
 	p50AtWait = "p50_ms_at_wait_"
@@ -75,7 +76,8 @@ const (
 	p99Beside = "p99_ms_beside_"
 )
 
-// CPUAtWait is the processor time of a request that waits for us microseconds. P50AtWait is its median latency.
+// CPUAtWait is the CPU time of a request that waits for us microseconds. P50AtWait is the median latency of such a
+// request.
 func CPUAtWait(us int) Metric {
 	return Metric{cpuAtWait + strconv.Itoa(us), "CPU µs at " + Microseconds(us), "µs of server CPU per request that waits for " + Microseconds(us), false, true}
 }
@@ -84,7 +86,7 @@ func P50AtWait(us int) Metric {
 	return Metric{p50AtWait + strconv.Itoa(us), "p50 ms at " + Microseconds(us), "ms of a request that waits for " + Microseconds(us), false, true}
 }
 
-// Wait returns the wait, in microseconds, of a metric of CPUAtWait or P50AtWait.
+// Wait returns the length of the wait, in microseconds, of a metric that CPUAtWait or P50AtWait has returned.
 func (m Metric) Wait() (us int, is bool) {
 	for _, prefix := range []string{cpuAtWait, p50AtWait} {
 		if text, found := strings.CutPrefix(m.Key, prefix); found {
@@ -95,7 +97,7 @@ func (m Metric) Wait() (us int, is bool) {
 	return 0, false
 }
 
-// atWait returns a function from the end of a key to its metric.
+// atWait returns a function that returns the metric for the end of a key.
 func atWait(of func(us int) Metric) func(what string) Metric {
 	return func(what string) Metric {
 		us, _ := strconv.Atoi(what)
@@ -103,7 +105,7 @@ func atWait(of func(us int) Metric) func(what string) Metric {
 	}
 }
 
-// Microseconds formats a duration in µs or ms.
+// Microseconds formats a number of microseconds as µs or ms.
 func Microseconds(us int) string {
 	switch {
 	case us == 0:
@@ -114,7 +116,7 @@ func Microseconds(us int) string {
 	return strconv.FormatFloat(float64(us)/1000, 'f', -1, 64) + " ms"
 }
 
-// P50Beside and P99Beside are latencies of requests beside another load.
+// P50Beside and P99Beside are latencies of requests while another load runs.
 func P50Beside(what string) Metric {
 	return Metric{p50Beside + what, "p50 ms beside " + what, "ms of half of the requests beside " + what, false, false}
 }
@@ -123,14 +125,14 @@ func P99Beside(what string) Metric {
 	return Metric{p99Beside + what, "p99 ms beside " + what, "ms of 99 % of the requests beside " + what, false, true}
 }
 
-// All has all metrics, for look-ups by key.
+// All has all metrics, to find a metric by its key.
 var All = []Metric{
 	Throughput, CPU, CPUPerGB, P50, P99, P999, PeakRSS, Errors, Sleepers, QuietP99, P99Ratio, WorstP99Ratio, WorstFloor, OverFloor, Unserved, CutOff, RSSAfter, PerConn, PerStream, Blocked, Growth, Goroutines,
 	Connections, IdleCPU, StartUp, BinarySize, StartRSS, Capacity, Goodput, Rejected, RejectedP99,
 	Unanswered, ServerBusy, LoadBusy, GeneratorLag,
 }
 
-// MetricByKey returns false for an unknown key.
+// MetricByKey returns the metric with the given key. It returns false if the key is unknown.
 func MetricByKey(key string) (Metric, bool) {
 	for _, metric := range All {
 		if metric.Key == key {
@@ -152,7 +154,7 @@ func MetricByKey(key string) (Metric, bool) {
 	return Metric{}, false
 }
 
-// Format formats v with three significant digits and separated thousands. Counts are not rounded.
+// Format formats v with three significant digits and separators for thousands. Counts are not rounded.
 func Format(v float64) string {
 	switch {
 	case v < 0:

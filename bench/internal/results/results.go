@@ -1,4 +1,5 @@
-// Package results records a run of the comparer: the measurements, the compared servers, and the machine.
+// Package results has the record of a run of the comparison: the measurements, the servers that were compared, and the
+// machine.
 package results
 
 import (
@@ -12,15 +13,15 @@ import (
 	"time"
 )
 
-// A Run is one file in bench/results.
+// A Run is the content of one file in bench/results.
 type Run struct {
 	Started    time.Time   `json:"started"`
 	Took       string      `json:"took"`
 	Commit     string      `json:"commit"`
-	Modified   bool        `json:"modified,omitzero"` // the work tree differed from the commit
+	Modified   bool        `json:"modified,omitzero"` // the working tree differed from the commit
 	Options    string      `json:"options"`
 	Machine    Machine     `json:"machine"`
-	Others     float64     `json:"others"` // share of all cores' time that other programs used at least
+	Others     float64     `json:"others"` // share of the time of all cores that other programs used at least
 	Peers      []Peer      `json:"peers"`
 	Scenarios  []Scenario  `json:"scenarios"`
 	Benchmarks []Benchmark `json:"benchmarks,omitempty"`
@@ -28,13 +29,13 @@ type Run struct {
 	Additions []Addition `json:"-"` // see Add
 }
 
-// An Addition is a later run of some scenarios.
+// An Addition is a later run of some of the scenarios.
 type Addition struct {
 	*Run
 	Titles []string // of the scenarios
 }
 
-// Add adds the scenarios of a later run, and replaces those that both runs have.
+// Add adds the scenarios of a later run. They replace scenarios that both runs have.
 func (r *Run) Add(more *Run) {
 	added := Addition{Run: more}
 	for _, s := range more.Scenarios {
@@ -56,10 +57,10 @@ func (r *Run) Add(more *Run) {
 // Date returns the day on which the run began.
 func (r *Run) Date() string { return r.Started.Format("2 January 2006") }
 
-// Names returns the titles in one line.
+// Names returns the titles of the scenarios in one line.
 func (a Addition) Names() string { return strings.Join(a.Titles, "; ") }
 
-// Machine describes the machine of a run.
+// Machine describes the machine on which a run took place.
 type Machine struct {
 	CPU    string            `json:"cpu"`
 	Cores  int               `json:"cores"`
@@ -67,22 +68,22 @@ type Machine struct {
 	Kernel string            `json:"kernel"`
 	Go     string            `json:"go"`
 	Tools  map[string]string `json:"tools"`
-	Pinned bool              `json:"pinned"` // server and load each had a core of their own
+	Pinned bool              `json:"pinned"` // the server and the load each had a core of their own
 }
 
-// A Peer is a compared server, or the reason why it was not compared.
+// A Peer is a server that was compared, or one that was not, with the reason.
 type Peer struct {
 	Name     string `json:"name"`
 	Language string `json:"language"`
 	Version  string `json:"version,omitempty"`
 	Command  string `json:"command,omitempty"`
 	Skipped  string `json:"skipped,omitempty"`
-	// Failed has the checks in which the peer differed from the reference, with the differences. Scenarios that need these
-	// checks omit the peer.
+	// Failed has the checks whose responses differed from the reference service, with the differences. Scenarios that need
+	// these checks omit the peer.
 	Failed map[string]string `json:"failed,omitempty"`
 }
 
-// A Scenario has the rounds of a scenario, by peer.
+// A Scenario has the rounds of a scenario for each peer.
 type Scenario struct {
 	Name     string   `json:"name"`
 	Title    string   `json:"title"`
@@ -97,17 +98,17 @@ type Row struct {
 	Peer   string   `json:"peer"`
 	Rounds []Sample `json:"rounds"`
 	Failed string   `json:"failed,omitempty"`
-	Series *Series  `json:"series,omitempty"` // the quantity that the scenario records over time, in the last round
+	Series *Series  `json:"series,omitempty"` // values that the scenario records over time, from the last round
 }
 
-// A Series is a quantity at regular intervals.
+// A Series has values of a quantity at regular intervals.
 type Series struct {
 	Name   string    `json:"name"`
 	Every  float64   `json:"every_s"`
 	Values []float64 `json:"values"`
 }
 
-// A Sample has the values of a round, by key of the metric.
+// A Sample has the values of a round by the key of the metric.
 type Sample map[string]float64
 
 // A Benchmark has the repetitions of a Go benchmark.
@@ -117,7 +118,7 @@ type Benchmark struct {
 	Values  map[string][]float64 `json:"values"` // by unit, such as "ns/op"
 }
 
-// Values returns the values of a metric, in the order of the rounds.
+// Values returns the values of the metric with the given key, in the order of the rounds.
 func (r Row) Values(key string) []float64 {
 	var values []float64
 	for _, round := range r.Rounds {
@@ -128,7 +129,8 @@ func (r Row) Values(key string) []float64 {
 	return values
 }
 
-// Disturbed describes the load by other programs, if it exceeds the usual background activity of a system.
+// Disturbed describes the load by other programs if it was higher than the usual background activity of a system.
+// Otherwise the result is empty.
 func (r *Run) Disturbed() string {
 	const housekeeping = 0.03
 	if r.Others <= housekeeping {
@@ -137,7 +139,7 @@ func (r *Run) Disturbed() string {
 	return fmt.Sprintf("Other programs took at least %.0f %% of the cores' time meanwhile: the figures are worse than on a quiet machine.", 100*r.Others)
 }
 
-// Scenario returns the named scenario, or nil.
+// Scenario returns the scenario with the given name, or nil.
 func (r *Run) Scenario(name string) *Scenario {
 	for i := range r.Scenarios {
 		if r.Scenarios[i].Name == name {
@@ -147,7 +149,7 @@ func (r *Run) Scenario(name string) *Scenario {
 	return nil
 }
 
-// Row returns the row of the named peer, or nil.
+// Row returns the row of the peer with the given name, or nil.
 func (s *Scenario) Row(peer string) *Row {
 	for i := range s.Rows {
 		if s.Rows[i].Peer == peer {
@@ -157,7 +159,7 @@ func (s *Scenario) Row(peer string) *Row {
 	return nil
 }
 
-// Benchmark returns the named benchmark, or nil.
+// Benchmark returns the benchmark with the given name, or nil.
 func (r *Run) Benchmark(name string) *Benchmark {
 	for i := range r.Benchmarks {
 		if r.Benchmarks[i].Name == name {
@@ -167,7 +169,7 @@ func (r *Run) Benchmark(name string) *Benchmark {
 	return nil
 }
 
-// FileName returns a name that sorts by time.
+// FileName returns a name for the file of the run. The names of runs sort by time.
 func (r *Run) FileName() string {
 	commit := r.Commit[:min(len(r.Commit), 10)]
 	if commit == "" {
@@ -205,14 +207,14 @@ func Read(path string) (*Run, error) {
 	return run, nil
 }
 
-// Newest returns the path of the latest of the runs in folder with the most scenarios. A run of two scenarios does not
-// replace a run of all.
+// Newest returns the path of the newest of the runs in folder that have the most scenarios. A run of two scenarios does
+// not replace a run of all scenarios.
 func Newest(folder string) (string, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil {
 		return "", err
 	}
-	slices.Sort(files) // by time
+	slices.Sort(files) // the names sort by time
 	newest, most := "", -1
 	for _, file := range files {
 		run, err := Read(file)

@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/scenario"
 )
 
-// describe begins the record of a run with the time, the options and the machine. Values that are unavailable stay empty.
+// describe returns the record of a run with the time, the options and the machine. Values that are unavailable are empty.
 func describe(ctx context.Context, env *scenario.Env, o Options) *results.Run {
 	root := env.Folders.Root
 	return &results.Run{
@@ -39,7 +39,7 @@ func describe(ctx context.Context, env *scenario.Env, o Options) *results.Run {
 	}
 }
 
-// said returns the output of a program on stdout and stderr, regardless of its exit status, because wrk -v fails.
+// said returns the output of a program on stdout and stderr. It ignores the exit status, because wrk -v fails.
 func said(ctx context.Context, dir, program string, args ...string) string {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir

@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// usage is the CPU time of the machine, and of this program with its children.
+// usage is the CPU time of the machine, and of this program with its children, at a point in time.
 type usage struct {
 	at        time.Time
 	all, ours time.Duration
 }
 
-// tick is the unit of /proc/stat, the same on every architecture that Go runs on.
+// tick is the unit of /proc/stat. It is the same on every architecture that Go supports.
 const tick = 10 * time.Millisecond
 
-// now excludes the kernel's time in interrupts: some kernels charge it to the interrupted program. The result for other
-// programs is therefore a lower bound.
+// now returns the present usage. It does not count the time of the kernel in interrupts, because some kernels charge
+// this time to the program that was interrupted. Therefore the result for other programs is a lower bound.
 func now() usage {
 	u := usage{at: time.Now()}
 	stat, _ := os.ReadFile("/proc/stat")
@@ -41,8 +41,8 @@ func now() usage {
 	return u
 }
 
-// others returns the share of all cores' time that other programs, or the host of a virtual machine, have used since u.
-// Children are included once they have ended.
+// others returns the share of the time of all cores that other programs have used since u, or that the host of a
+// virtual machine has taken. A child of this program is recognized only after it has ended.
 func (u usage) others(until usage, cores int) float64 {
 	elapsed := until.at.Sub(u.at) * time.Duration(cores)
 	if elapsed <= 0 {

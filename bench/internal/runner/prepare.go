@@ -15,17 +15,17 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/scenario"
 )
 
-// A member is a running peer whose responses have been verified.
+// A member is a peer that takes part in the run. Its responses were verified.
 type member struct {
 	peer.Built
 	failed map[string]string
 }
 
-// shortBuild limits the total time of the builds in a short run. On a machine without a build cache they would take longer than
-// everything else. Peers that are not built by then are omitted.
+// shortBuild limits the total time for building peers in a short run. On a machine without a build cache, building would take
+// longer than everything else. A peer that is not built in time is omitted.
 const shortBuild = 80 * time.Second
 
-// prepare builds and verifies every peer. It omits peers that cannot be built or started, and reports their names.
+// prepare builds and verifies every peer. It omits a peer that cannot be built or started, and reports its name to watch.
 func prepare(ctx context.Context, env *scenario.Env, o Options, run *results.Run, watch Watcher) ([]member, error) {
 	built, failures := buildAll(ctx, env, o.Peers, watch)
 	var members []member
@@ -56,8 +56,8 @@ func prepare(ctx context.Context, env *scenario.Env, o Options, run *results.Run
 	return members, nil
 }
 
-// buildAll builds a few peers concurrently: nothing is measured yet, and compilers leave cores idle while they link. Peers of
-// the same source are built one after the other.
+// buildAll builds several peers at the same time. This disturbs no measurement, because none has begun, and it uses cores that
+// compilers leave idle while they link. Peers with the same source are built one after the other.
 func buildAll(ctx context.Context, env *scenario.Env, peers []peer.Peer, watch Watcher) ([]peer.Built, []error) {
 	building := ctx
 	if env.Short {
@@ -85,7 +85,7 @@ func buildAll(ctx context.Context, env *scenario.Env, peers []peer.Peer, watch W
 	return built, failures
 }
 
-// bySource groups the indices of the peers that are the same program, in order.
+// bySource groups the indexes of peers that have the same source. The groups are in the order of the peers.
 func bySource(peers []peer.Peer) [][]int {
 	var groups [][]int
 	at := map[string]int{}

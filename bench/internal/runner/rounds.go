@@ -11,13 +11,13 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/scenario"
 )
 
-// measurements holds all scenarios of a run.
+// measurements has all scenarios of a run.
 type measurements struct {
 	scenarios []*measurement
-	done, all int // rounds of one server each
+	done, all int // numbers of rounds; a round measures one server
 }
 
-// A measurement is a scenario with its results so far.
+// A measurement is a scenario and its results up to now.
 type measurement struct {
 	scenario.Scenario
 	rounds  int
@@ -50,7 +50,7 @@ func roundsOf(s scenario.Scenario, o Options) int {
 	return o.Rounds
 }
 
-// runRound runs a round of every scenario that has rounds left.
+// runRound runs one round of every scenario that has rounds left.
 func (all *measurements) runRound(ctx context.Context, env *scenario.Env, round int, watch Watcher) error {
 	for _, m := range all.scenarios {
 		if round >= m.rounds {
@@ -80,7 +80,7 @@ func (all *measurements) runRound(ctx context.Context, env *scenario.Env, round 
 	return nil
 }
 
-// takeFrom runs a round of one server, unless the server has failed in this scenario.
+// takeFrom runs one round of one server, unless the server has failed in this scenario before.
 func (m *measurement) takeFrom(ctx context.Context, env *scenario.Env, i, round int, step func(string), watch Watcher) {
 	peer, row := m.members[i], &m.result.Rows[i]
 	if row.Failed != "" || ctx.Err() != nil {
@@ -103,7 +103,7 @@ func (m *measurement) describe(env *scenario.Env) {
 	m.result.Commands, m.result.Metrics = m.Commands(env), m.MetricKeys()
 }
 
-// measured returns the results in the order of the scenarios.
+// measured returns the results, in the order of the scenarios.
 func (all *measurements) measured() []results.Scenario {
 	var measured []results.Scenario
 	for _, m := range all.scenarios {
@@ -112,7 +112,7 @@ func (all *measurements) measured() []results.Scenario {
 	return measured
 }
 
-// benchmarks are the Go benchmarks of a run. Each round runs one repetition.
+// benchmarks has the Go benchmarks of a run. Each round runs one repetition of them.
 type benchmarks struct {
 	suite   *gobench.Suite
 	count   int

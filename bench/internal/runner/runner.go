@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package runner runs a comparison: it builds the peers, checks that they give the same responses, and runs the rounds of all
+// Package runner runs a comparison: it builds the peers, checks that their responses are the same, and runs the rounds of all
 // scenarios in turn.
 package runner
 
@@ -21,8 +21,8 @@ type Options struct {
 	Scenarios  []scenario.Scenario
 	Peers      []peer.Peer
 	Rounds     int
-	Benchmarks int    // repetitions of each Go benchmark; 0: none
-	Text       string // the options of the command line
+	Benchmarks int    // number of repetitions of each Go benchmark; 0 for no Go benchmarks
+	Text       string // the options as they were written on the command line
 }
 
 // A Watcher receives the progress of a run.
@@ -31,15 +31,17 @@ type Watcher interface {
 	Step(done, all int, what string)               // the next step begins
 	Finished(s results.Scenario)                   // a scenario is complete
 	Benchmarked(benchmarks []results.Benchmark)    // the Go benchmarks are complete
-	Failed(scenario, peer string, err error)       // a peer is removed from a scenario
-	Skipped(peer, why string)                      // a peer is removed from the run
-	Differs(peer string, checks map[string]string) // responses of a peer differ from the reference service
+	Failed(scenario, peer string, err error)       // the peer is removed from the scenario
+	Skipped(peer, why string)                      // the peer is removed from the run
+	Differs(peer string, checks map[string]string) // responses of the peer differ from those of the reference service
 }
 
-// Run measures everything, round by round: the first round of each scenario, with its servers in turn, then the second round of
-// each, and so on. The rounds of a scenario are thus distributed over the entire run. Drift of the machine affects all servers
-// alike and is part of the spread, and not the bad luck of one scenario. If ctx ends, Run returns the error of ctx. No process
-// that it started remains.
+// Run measures all scenarios, round by round: the first round of each scenario, with its servers in turn, then the second round
+// of each scenario, and so on. In this way the rounds of a scenario are distributed over the entire run. If the machine becomes
+// slower or faster during the run, this affects all servers alike, and increases the spread of all scenarios instead of
+// changing one of them.
+//
+// If ctx ends, Run returns the error of ctx. No process that Run has started remains.
 func Run(ctx context.Context, env *scenario.Env, o Options, watch Watcher) (*results.Run, error) {
 	if _, err := exec.LookPath("wrk"); err != nil {
 		o.Scenarios = without(o.Scenarios, func(s scenario.Scenario) bool { return !s.WithoutWrk }, "wrk", "wrk", watch)
@@ -59,7 +61,7 @@ func Run(ctx context.Context, env *scenario.Env, o Options, watch Watcher) (*res
 	if err != nil {
 		return nil, err
 	}
-	defer env.Settle(ctx) // after an interrupt the servers must end as well
+	defer env.Settle(ctx) // the servers must also end after an interrupt
 	all := newMeasurements(o, members)
 	benchmarks := newBenchmarks(ctx, env, o, watch)
 	for round := range max(o.Rounds, o.Benchmarks) {
@@ -80,7 +82,7 @@ func Run(ctx context.Context, env *scenario.Env, o Options, watch Watcher) (*res
 	return run, nil
 }
 
-// without removes the scenarios that need a tool.
+// without removes the scenarios that need a tool, and reports them to watch.
 func without(scenarios []scenario.Scenario, needs func(scenario.Scenario) bool, tool, from string, watch Watcher) []scenario.Scenario {
 	left := slices.DeleteFunc(slices.Clone(scenarios), needs)
 	if out := len(scenarios) - len(left); out > 0 {

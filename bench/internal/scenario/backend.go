@@ -16,15 +16,16 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/proc"
 )
 
-// A backend holds the upstreams of the servers of a run: a database, and a server that answers after a chosen time.
+// A backend has the upstream servers that the peers of a run use: a database, and a server that answers after a
+// given time.
 type backend struct {
-	database *database.Server // nil: none
-	upstream *proc.Process    // nil: none
+	database *database.Server // nil if there is no database
+	upstream *proc.Process    // nil if there is no such server
 	addr     string           // address of upstream
 }
 
-// StartBackend starts the upstreams on the core of the load, if a peer uses them. Without PostgreSQL it returns
-// [database.ErrMissing], and the peers have an upstream server only.
+// StartBackend starts the upstream servers on the core of the load, if a peer uses them. If PostgreSQL is not
+// installed, it returns [database.ErrMissing], and only the other upstream server runs.
 func (e *Env) StartBackend(ctx context.Context, peers []peer.Peer) error {
 	if !slices.ContainsFunc(peers, func(p peer.Peer) bool { return p.Backend }) {
 		return nil
@@ -61,7 +62,7 @@ func (e *Env) Close() {
 	e.backend = backend{}
 }
 
-// DatabaseVersion returns the name and version of the database, "" if there is none.
+// DatabaseVersion returns the name and the version of the database. It is empty if there is no database.
 func (e *Env) DatabaseVersion() string {
 	if e.backend.database == nil {
 		return ""
@@ -69,10 +70,10 @@ func (e *Env) DatabaseVersion() string {
 	return "PostgreSQL " + e.backend.database.Version
 }
 
-// WithoutDatabase reports whether an error of StartBackend affects only the scenarios on the database.
+// WithoutDatabase reports whether err, an error of StartBackend, affects only the scenarios that use the database.
 func WithoutDatabase(err error) bool { return errors.Is(err, database.ErrMissing) }
 
-// args returns the arguments that give a peer its upstreams.
+// args returns the arguments that tell a peer the addresses of the upstream servers.
 func (b *backend) args(p peer.Peer) []string {
 	if !p.Backend || b.upstream == nil {
 		return nil
@@ -84,7 +85,7 @@ func (b *backend) args(p peer.Peer) []string {
 	return args
 }
 
-// rows returns the rows of the database, nil if there is none.
+// rows returns the rows of the database, or nil if there is no database.
 func (b *backend) rows() peer.Rows {
 	if b.database == nil {
 		return nil

@@ -13,7 +13,8 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/peers/bulk/bulk"
 )
 
-// moves returns a scenario in which one connection over TLS moves much data.
+// moves returns a scenario in which one connection over TLS transfers a large amount of data. up
+// reports whether the client sends it.
 func moves(name, title, about string, up bool) Scenario {
 	one := func(e *Env, addr string) load.Bulk {
 		b := load.Bulk{Addr: addr, Path: bulk.Path, Bytes: 1_000_000_000, Up: up, TLS: true}
@@ -54,7 +55,7 @@ func moves(name, title, about string, up bool) Scenario {
 	}
 }
 
-// bulkArgs returns the arguments with which this program moves data.
+// bulkArgs returns the arguments with which this program transfers the data.
 func bulkArgs(b load.Bulk) []string {
 	args := []string{"load", "bulk", "-addr", b.Addr, "-path", b.Path, "-bytes", strconv.FormatInt(b.Bytes, 10)}
 	if b.TLS {

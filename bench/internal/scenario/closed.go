@@ -11,21 +11,21 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// A closed scenario runs wrk in a closed loop.
+// A closed scenario runs wrk, which is a closed loop: each connection sends its next request after the response.
 type closed struct {
 	name, title, about, check string
 	load                      load.Wrk
-	metrics                   []results.Metric // nil: served
-	peers                     []string         // nil: all
+	metrics                   []results.Metric // nil for the metrics in served
+	peers                     []string         // nil for all peers
 	inShort                   bool
-	atLeast                   time.Duration // minimum duration for a meaningful result
-	maxRounds                 int           // 0: no limit
-	bothCores                 bool          // server and load share two cores instead of one each
+	atLeast                   time.Duration // minimum duration of a meaningful measurement
+	maxRounds                 int           // 0 for no limit
+	bothCores                 bool          // the server and the load share two cores, instead of having one core each
 	sampledEvery              int           // see Scenario.SampledEvery
-	floor                     []string      // further arguments of the floor for this scenario
+	floor                     []string      // additional arguments of the peer floor in this scenario
 
-	// opening is the time for making connections, with a margin. A run of this length measures their cost, which is subtracted.
-	// 0: the cost is part of the scenario.
+	// opening is the time in which the connections are made, with a margin. A run of this duration measures the cost of making
+	// connections, which is subtracted. If opening is 0, this cost is part of the scenario.
 	opening time.Duration
 }
 
@@ -59,7 +59,7 @@ func closedLoop(c closed) Scenario {
 	}
 }
 
-// exampleAddr replaces the free port of each run.
+// exampleAddr is used in printed commands. Each run uses a free port instead.
 const exampleAddr = "127.0.0.1:3000"
 
 func (c closed) round(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {
@@ -96,8 +96,8 @@ func (c closed) round(ctx context.Context, e *Env, p peer.Built) (results.Sample
 	return sample, nil
 }
 
-// latencies returns the latencies of the responses. Without any response it returns the time of the wait, which is a lower
-// bound.
+// latencies returns the latencies of the responses. If there were no responses, it returns the time that the clients waited,
+// which is a lower bound.
 func latencies(r load.WrkResult) results.Sample {
 	if r.Requests == 0 {
 		r.P50, r.P99, r.P999 = r.Duration, r.Duration, r.Duration
@@ -109,10 +109,11 @@ func latencies(r load.WrkResult) results.Sample {
 
 func milliseconds(d time.Duration) float64 { return d.Seconds() * 1e3 }
 
-// megabytes returns units of 1,000,000 bytes, like the published benchmarks and ps.
+// megabytes returns bytes as a number of megabytes of 1,000,000 bytes, as published benchmarks and ps do.
 func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
 
-// perRequest returns microseconds. Without requests it returns 0; the errors then show the reason.
+// perRequest returns the CPU time of a request in microseconds. If there were no requests, it returns 0, and the number of
+// errors shows the reason.
 func perRequest(cpu time.Duration, requests int64) float64 {
 	if requests == 0 {
 		return 0

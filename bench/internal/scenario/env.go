@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package scenario defines the measurements: one file for each kind of scenario, and the list of all.
+// Package scenario defines what is measured. Each kind of scenario has a file, and All lists all scenarios.
 package scenario
 
 import (
@@ -24,17 +24,17 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// Env is the environment of every scenario.
+// Env is the environment in which scenarios run.
 type Env struct {
 	Folders  layout.Folders
 	Cores    proc.Placement
-	Duration time.Duration // of one measurement, unless a scenario needs more time
-	Short    bool          // fewer clients and shorter waits, for a first look
-	Self     string        // this program, which is also a load generator
+	Duration time.Duration // duration of one measurement, unless a scenario needs more time
+	Short    bool          // use fewer clients and shorter waits, for a first look
+	Self     string        // path of this program, which is also a load generator
 
 	backend  backend
 	settling errgroup.Group
-	recorded map[[2]string]results.Series // by scenario and peer
+	recorded map[[2]string]results.Series // by the names of the scenario and the peer
 }
 
 const (
@@ -42,7 +42,7 @@ const (
 	startTimeout = 10 * time.Second
 )
 
-// A server is a running peer.
+// A server is a peer that was started.
 type server struct {
 	*proc.Process
 	addr string
@@ -50,7 +50,7 @@ type server struct {
 	h2   bool
 }
 
-// start starts the peer on a free port and returns when it answers.
+// start starts the peer on a free port, and returns when the peer answers.
 func (e *Env) start(ctx context.Context, p peer.Built, cores []int, more ...string) (*server, error) {
 	s, err := e.launch(ctx, p, cores, more...)
 	if err != nil {
@@ -63,7 +63,7 @@ func (e *Env) start(ctx context.Context, p peer.Built, cores []int, more ...stri
 	return s, nil
 }
 
-// answers returns when the server answers.
+// answers waits until the server answers.
 func (e *Env) answers(ctx context.Context, s *server) error {
 	waiting, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -90,7 +90,7 @@ func (e *Env) answers(ctx context.Context, s *server) error {
 	return nil
 }
 
-// launch starts the peer on a free port.
+// launch starts the peer on a free port. It does not wait until the peer answers.
 func (e *Env) launch(ctx context.Context, p peer.Built, cores []int, more ...string) (*server, error) {
 	addr, err := freeAddr()
 	if err != nil {
@@ -107,7 +107,8 @@ func (e *Env) launch(ctx context.Context, p peer.Built, cores []int, more ...str
 	return &server{process, addr, p.TLS, p.H2}, nil
 }
 
-// quote returns the beginning of a process's output for an error, without a usage text or a trace that may follow.
+// quote returns the first line of the output of a process, for an error. A usage text or a stack trace may follow
+// this line.
 func quote(output string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(output), "\n")
 	if line == "" {
@@ -125,7 +126,8 @@ func freeAddr() (string, error) {
 	return listener.Addr().String(), nil
 }
 
-// Verify starts the peer, runs the checks that it is expected to pass, and returns the failed ones.
+// Verify starts the peer and runs the checks that the peer is expected to pass. It returns the checks that failed,
+// with the reasons.
 func (e *Env) Verify(ctx context.Context, p peer.Built) (map[string]string, error) {
 	s, err := e.start(ctx, p, nil)
 	if err != nil {
@@ -135,13 +137,14 @@ func (e *Env) Verify(ctx context.Context, p peer.Built) (map[string]string, erro
 	return peer.Verify(ctx, p.Peer, s.addr, e.backend.rows())
 }
 
-// wrk runs w for d, and fails the round if wrk itself fails.
+// wrk runs w for d. If wrk itself fails, it returns an error, and the round fails.
 func (e *Env) wrk(ctx context.Context, w load.Wrk, s *server, cores []int, d time.Duration) (load.WrkResult, error) {
 	w.TLS = s.tls
 	return w.Run(ctx, e.Folders.Bench, s.addr, cores, d)
 }
 
-// measure warms the server up with w, then runs it for d, and returns the CPU time that the server has used for that.
+// measure warms up the server with w, and then runs w for d. It also returns the CPU time that the server has used
+// during d.
 func (e *Env) measure(ctx context.Context, w load.Wrk, s *server, cores []int, d time.Duration) (got load.WrkResult, cpu time.Duration, err error) {
 	if err := e.warm(ctx, w, s, cores); err != nil {
 		return got, 0, err
@@ -166,7 +169,7 @@ func (s *server) spent(do func() error) (cpu time.Duration, err error) {
 	return after - before, err
 }
 
-// grown returns the growth of the server's resident memory, in bytes, while do runs.
+// grown returns the number of bytes by which the server's resident memory grows while do runs.
 func (s *server) grown(do func() error) (bytes int64, err error) {
 	before, err := s.RSS()
 	if err != nil {
@@ -179,7 +182,7 @@ func (s *server) grown(do func() error) (bytes int64, err error) {
 	return after - before, err
 }
 
-// warm runs w for a moment. wrk accepts whole seconds only, so this program ends it.
+// warm runs w for a short time. Because wrk accepts only whole seconds, this program ends wrk.
 func (e *Env) warm(ctx context.Context, w load.Wrk, s *server, cores []int) error {
 	w.TLS = s.tls
 	process, err := proc.Start(ctx, w.Command(e.Folders.Bench, s.addr, cores, time.Minute))
@@ -190,7 +193,7 @@ func (e *Env) warm(ctx context.Context, w load.Wrk, s *server, cores []int) erro
 	return pause(ctx, warmUp)
 }
 
-// later runs a part of a round after d, concurrently with the next rounds.
+// later calls do after d, as a part of a round that runs at the same time as the next rounds.
 func (e *Env) later(ctx context.Context, d time.Duration, do func() error) {
 	e.settling.Go(func() error {
 		err := pause(ctx, d)
@@ -198,7 +201,7 @@ func (e *Env) later(ctx context.Context, d time.Duration, do func() error) {
 	})
 }
 
-// Settle returns when all parts of the rounds so far have ended.
+// Settle returns when all calls that later has scheduled have ended.
 func (e *Env) Settle(ctx context.Context) error {
 	err := e.settling.Wait()
 	e.settling = errgroup.Group{}
@@ -217,7 +220,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// holdArgs returns the arguments with which this program holds connections.
+// holdArgs returns the arguments with which this program holds connections open.
 func holdArgs(h load.Hold) []string {
 	args := []string{
 		"load", "hold", "-addr", h.Addr, "-path", h.Path,
@@ -232,14 +235,14 @@ func holdArgs(h load.Hold) []string {
 	return args
 }
 
-// A holder is this program in another process, which holds connections.
+// A holder is a process of this program that holds connections open.
 type holder struct {
 	*proc.Process
 	lines *bufio.Reader
 	out   *io.PipeReader
 }
 
-// hold returns when all connections are open.
+// hold starts a holder, and returns when all its connections are open.
 func (e *Env) hold(ctx context.Context, h load.Hold) (*holder, error) {
 	return e.holdWith(ctx, holdArgs(h))
 }
@@ -271,7 +274,7 @@ func (h *holder) cutOff() (int, error) {
 	return strconv.Atoi(line)
 }
 
-// ask sends a line to the process and returns its response.
+// ask sends a line to the process and returns the line with which the process answers.
 func (h *holder) ask(line string) (string, error) {
 	if _, err := io.WriteString(h.Stdin, line+"\n"); err != nil {
 		return "", err
@@ -284,12 +287,12 @@ func (h *holder) ask(line string) (string, error) {
 }
 
 func (h *holder) Stop() {
-	h.Stdin.Close() // the process waits for another line
+	h.Stdin.Close() // otherwise the process would wait for another line
 	h.out.Close()
 	h.Process.Stop()
 }
 
-// openLoopArgs returns the arguments with which this program is an open-loop generator.
+// openLoopArgs returns the arguments with which this program generates an open loop.
 func openLoopArgs(o load.OpenLoop) []string {
 	return []string{
 		"load", "open", "-addr", o.Addr, "-path", o.Path,

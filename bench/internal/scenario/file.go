@@ -10,10 +10,11 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// stdHandlers are the two servers that run the same handlers.
+// stdHandlers lists the two peers that run the same handlers.
 var stdHandlers = []string{peer.DunlinFromStd, peer.NetHTTP}
 
-// fileLoad requests a file so large that there are too few complete responses to count. Bytes are counted instead.
+// fileLoad requests a file that is so large that only few responses complete. Therefore bytes are counted instead
+// of responses.
 var fileLoad = load.Wrk{Threads: 1, Connections: 8, Path: "/file"}
 
 var file = Scenario{
@@ -40,7 +41,7 @@ var file = Scenario{
 		return results.Sample{
 			results.CPUPerGB.Key: cpu.Seconds() * 1e3 / (float64(max(counted.Bytes, 1)) / 1e9),
 			results.PeakRSS.Key:  megabytes(peak),
-			// A response that takes longer than wrk's two seconds is not a failure here.
+			// wrk counts a response after more than two seconds as an error, which is not an error here
 			results.Errors.Key: float64(counted.Errors() - counted.Timeouts),
 		}, nil
 	},

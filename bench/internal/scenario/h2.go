@@ -12,17 +12,17 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// An h2Closed scenario runs h2load in a closed loop. A short run measures the cost of making connections, whose handshakes are
-// the same for all peers. This cost is subtracted.
+// An h2Closed scenario runs h2load in a closed loop. A short run measures the cost of making connections, whose TLS handshakes
+// are the same for all peers. This cost is subtracted.
 type h2Closed struct {
 	name, title, about, check string
 	load                      load.H2Load
 	peers                     []string
-	atLeast                   time.Duration // minimum duration for a meaningful result
+	atLeast                   time.Duration // minimum duration of a meaningful measurement
 	inShort                   bool
 }
 
-// h2Served has no latencies: those of h2load belong to a closed loop, and are only a mean and a range.
+// h2Served has no latencies, because h2load measures them in a closed loop and prints only a mean and a range.
 var h2Served = []results.Metric{results.CPU, results.Throughput, results.PeakRSS, results.Errors}
 
 func (c h2Closed) scenario() Scenario {
@@ -88,7 +88,7 @@ func (c h2Closed) round(ctx context.Context, e *Env, p peer.Built) (results.Samp
 	}, nil
 }
 
-// h2Measure runs this number of requests, and returns the CPU time that the server has used for them.
+// h2Measure runs the given number of requests. It also returns the CPU time that the server has used for them.
 func h2Measure(ctx context.Context, e *Env, s *server, h load.H2Load, requests int) (counted load.H2LoadResult, cpu time.Duration, err error) {
 	cpu, err = s.spent(func() (err error) {
 		counted, err = h.Run(ctx, s.addr, e.Cores.Load, requests)
@@ -97,7 +97,7 @@ func h2Measure(ctx context.Context, e *Env, s *server, h load.H2Load, requests i
 	return counted, cpu, err
 }
 
-// h2 are the scenarios of HTTP/2 under a closed loop.
+// h2 has the scenarios with HTTP/2 in a closed loop.
 var h2 = []h2Closed{
 	{
 		name: "h2-64", title: "HTTP/2 by TLS, 64 connections with one stream", check: "plaintext", peers: peer.H2ByTLS, inShort: true,
@@ -132,7 +132,7 @@ var h2 = []h2Closed{
 	},
 }
 
-// h2Scenarios returns all scenarios of HTTP/2.
+// h2Scenarios returns all scenarios with HTTP/2.
 func h2Scenarios() []Scenario {
 	var all []Scenario
 	for _, c := range h2 {

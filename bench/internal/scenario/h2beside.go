@@ -18,7 +18,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// h2Blocked measures streams whose actions block.
+// h2Blocked measures streams whose actions wait.
 var h2Blocked = Scenario{
 	Name: "h2-blocked", Title: "10,000 blocked streams of HTTP/2",
 	About: "100 connections with 100 streams each, in clear text, whose actions sleep for a minute: growth of the server's resident " +
@@ -40,7 +40,7 @@ func h2Sleeping(addr string) load.H2Hold {
 	return load.H2Hold{Addr: addr, Path: "/sleep?ms=60000", Connections: 100, Streams: 100}
 }
 
-// h2Beside returns the duration of a measurement of the ordinary clients.
+// h2Beside returns the duration for which the ordinary clients are measured.
 func h2Beside(e *Env) time.Duration { return max(e.Duration, 2*time.Second) }
 
 func h2HoldArgs(h load.H2Hold) []string {
@@ -50,7 +50,7 @@ func h2HoldArgs(h load.H2Hold) []string {
 	}
 }
 
-// startQuiet starts the peer, and returns also the results of ordinary clients without any other load.
+// startQuiet starts the peer. It also returns the results of ordinary clients while there is no other load.
 func (e *Env) startQuiet(ctx context.Context, p peer.Built) (s *server, quiet load.OpenLoopResult, err error) {
 	if s, err = e.start(ctx, p, e.Cores.Server); err != nil {
 		return nil, quiet, err
@@ -74,7 +74,7 @@ func h2BlockedRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, 
 		if held, err = e.holdWith(ctx, h2HoldArgs(hold)); err != nil {
 			return err
 		}
-		return e.rests(ctx, s) // on a busy machine some time passes until all have begun
+		return e.rests(ctx, s) // on a busy machine it takes some time until all requests have begun
 	})
 	if held != nil {
 		defer held.Stop()
@@ -106,7 +106,7 @@ func h2BlockedRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, 
 	}, nil
 }
 
-// rests waits until the server is idle, for restTime at most.
+// rests waits until the server is idle, but at most for restTime.
 func (e *Env) rests(ctx context.Context, s *server) error {
 	const look, little = 200 * time.Millisecond, 4 * time.Millisecond
 	before, err := s.CPU()
@@ -128,7 +128,7 @@ func (e *Env) rests(ctx context.Context, s *server) error {
 
 const restTime = 20 * time.Second
 
-// h2Attacks measures clients that cost the server more than they spend.
+// h2Attacks measures ordinary clients during attacks that cost the server more work than the attackers.
 var h2Attacks = Scenario{
 	Name: "h2-attacks", Title: "Attacks by HTTP/2",
 	About: "Four connections in clear text: 100,000 requests a second that are reset at once (rapid reset), or that the " +
@@ -154,13 +154,14 @@ var h2Attacks = Scenario{
 }
 
 const (
-	// h2Looks is the number of measurements of the ordinary clients in each of the three situations.
+	// h2Looks is the number of times that the ordinary clients are measured in each of the three situations.
 	h2Looks = 3
-	// h2LeadIn is the time for which the clients and the attack have been active before a measurement.
+	// h2LeadIn is the time for which the clients and the attack run before a measurement begins.
 	h2LeadIn = 300 * time.Millisecond
 )
 
-// h2Look returns the load of one measurement. A pause of the host affects one measurement, and not the median.
+// h2Look returns the load for one measurement. The measurements are short, so that a pause of the host affects only one of
+// them and not the median.
 func h2Look(e *Env, addr string) load.OpenLoop {
 	o := ordinary(addr, max(e.Duration/2, 500*time.Millisecond))
 	o.LeadIn = h2LeadIn
@@ -252,14 +253,14 @@ func (e *Env) startSink(ctx context.Context) (sink *proc.Process, addr string, e
 	return nil, "", fmt.Errorf("the sink does not listen%s", quote(sink.Output()))
 }
 
-// h2Seen holds the results of ordinary clients: medians of their p99, in ms.
+// h2Seen has the results of ordinary clients in three situations: medians of their p99, in ms.
 type h2Seen struct {
 	quiet, sink, beside float64
 	unserved            int64
 }
 
-// besideAttack returns the results of ordinary clients in three situations: without an attack, during an attack at a sink, and
-// during an attack at their server.
+// besideAttack returns the results of ordinary clients in three situations: without an attack, during an attack on a sink, and
+// during an attack on their server.
 func (e *Env) besideAttack(ctx context.Context, s *server, kind, sink string) (seen h2Seen, err error) {
 	var quiet, floor, beside []float64
 	look := func(to *[]float64) error {
@@ -288,7 +289,7 @@ func (e *Env) besideAttack(ctx context.Context, s *server, kind, sink string) (s
 	return seen, nil
 }
 
-// attacked calls do during an attack.
+// attacked calls do while an attack runs.
 func (e *Env) attacked(ctx context.Context, kind, addr string, do func() error) error {
 	attack, err := proc.Start(ctx, proc.Command{Path: e.Self, Args: h2AttackArgs(h2AttackBy(e, kind, addr)), Cores: e.Cores.Load})
 	if err != nil {

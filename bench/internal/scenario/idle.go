@@ -16,7 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/stats"
 )
 
-// settle returns the time for which a server is left alone before a measurement of its memory or its idle CPU time.
+// settle returns the time that a server is left alone before its memory or its idle CPU time is measured.
 func settle(e *Env) time.Duration {
 	if e.Short {
 		return 300 * time.Millisecond
@@ -40,14 +40,15 @@ var idleMemory = Scenario{
 	Round: idleMemoryRound,
 }
 
-// spareFiles is the number of open files for everything except the held connections.
+// spareFiles is the number of files that a process needs in addition to the connections that it holds open.
 const spareFiles = 500
 
 func idleClients(e *Env, addr string) load.Hold {
 	return load.Hold{Addr: addr, Path: "/plaintext", Connections: maxHeld(e, 15_000)}
 }
 
-// maxHeld limits a number of held connections, by the open files of the process and in a short run.
+// maxHeld returns n, or the number of connections that can be held open if that is smaller. The number is limited
+// by the open files of a process, and in a short run.
 func maxHeld(e *Env, n int) int {
 	if e.Short {
 		n = min(n, 2_000)

@@ -13,7 +13,8 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// besides has the loads that run concurrently with requests for plain text. A load without connections does nothing.
+// besides lists the loads that run at the same time as requests for plain text. A load with 0 connections does
+// nothing.
 var besides = []struct {
 	name string
 	load load.Wrk
@@ -50,7 +51,7 @@ func mixedMetrics() []results.Metric {
 	return append(metrics, results.Errors, results.GeneratorLag)
 }
 
-// bystander returns the client of plain text.
+// bystander returns the load of the client that requests plain text.
 func bystander(e *Env, addr string) load.OpenLoop {
 	return load.OpenLoop{
 		Addr: addr, Path: "/plaintext", Rate: 1000, Duration: max(e.Duration, time.Second), Connections: 100, Patience: 2 * time.Second,
@@ -72,7 +73,7 @@ func mixedRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, erro
 	return sample, nil
 }
 
-// plaintextBeside requests plain text from a fresh server while w runs.
+// plaintextBeside starts a server, and requests plain text from it while w runs.
 func plaintextBeside(ctx context.Context, e *Env, p peer.Built, w load.Wrk) (load.OpenLoopResult, error) {
 	s, err := e.start(ctx, p, e.Cores.Server)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/load"
 )
 
-// onDatabase are TechEmpower's scenarios, with its tables and rules.
+// onDatabase has the scenarios of the TechEmpower benchmarks, with their tables and rules.
 var onDatabase = []Scenario{
 	query("db", 64, "The answer is a row as JSON, read by its primary key: the action waits for as long as the database takes, some 50 to 250 µs. "+
 		"PostgreSQL runs on the load's core and does not wait for its disk. All servers have the same driver (pgx), with a pool of 32 connections and prepared statements."),
@@ -36,7 +36,8 @@ var onDatabase = []Scenario{
 	})),
 }
 
-// query returns a scenario with one query for each request, on this number of connections.
+// query returns a scenario with one query for each request. connections is the number of
+// connections of the load.
 func query(name string, connections int, about string) Scenario {
 	return withDatabase(closedLoop(closed{
 		name: name, title: "One query, " + strconv.Itoa(connections) + " connections", check: "db", maxRounds: 4, about: about,

@@ -45,7 +45,8 @@ var overload = Scenario{
 
 var capacity = load.Wrk{Threads: 1, Connections: 64, Path: "/api/v1/users"}
 
-// capacityTime is long enough to find the rate that all other measurements are based on.
+// capacityTime is the duration of the measurement of the capacity, on which the rates of all other
+// measurements are based. It is long enough for a stable result.
 const capacityTime = 2 * time.Second
 
 func overloadAt(e *Env, addr string, rate float64) load.OpenLoop {
@@ -94,7 +95,7 @@ func overloadRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, e
 		results.PeakRSS.Key:      megabytes(peak),
 		results.GeneratorLag.Key: milliseconds(got.Lag),
 	}
-	// Without responses or refusals there are no latencies.
+	// If there are no responses or no refusals, they have no latencies.
 	if got.Answered.Count > 0 {
 		sample[results.P50.Key] = milliseconds(got.Answered.P50)
 		sample[results.P99.Key] = milliseconds(got.Answered.P99)

@@ -18,19 +18,21 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/proc"
 )
 
-// Profiles holds the profiles of a server under the load of a scenario.
+// Profiles has the profiles of a server under the load of a scenario.
 type Profiles struct {
-	// CPU is the profile of the CPU time, over Env.Duration.
+	// CPU is the profile of the CPU time during Env.Duration.
 	CPU *profile.Profile
-	// Allocs are the allocations of the Requests, all or sampled by Scenario.SampledEvery.
+	// Allocs has the allocations during Requests requests. It has all of them, or a sample according to
+	// Scenario.SampledEvery.
 	Allocs   *profile.Profile
 	Requests int64
-	// Heap is the live heap during the same load, after a collection, sampled in the same way.
+	// Heap is the live heap during the same load, after a garbage collection, with the same sampling.
 	Heap *profile.Profile
 }
 
-// Profile starts the server, which is built for profiles, twice: unchanged for its CPU time, and with each of its allocations
-// recorded. The recording costs so much time that it would distort the CPU profile.
+// Profile starts the server twice. The server must be built with profiling. The first run measures the CPU time with the
+// normal sampling of allocations. The second run records every allocation, or those that SampledEvery selects. This takes so
+// much time that it would distort the CPU profile.
 func (e *Env) Profile(ctx context.Context, s Scenario, p peer.Built) (Profiles, error) {
 	var got Profiles
 	if err := s.Profilable(p.Peer); err != nil {
@@ -53,11 +55,12 @@ func (e *Env) Profile(ctx context.Context, s Scenario, p peer.Built) (Profiles, 
 	return got, nil
 }
 
-// SampledEvery is the average number of allocated bytes for each recorded allocation in profiles of the heap and of
-// allocations; 1: all are recorded.
+// SampledEvery returns the average number of allocated bytes for each allocation that a profile of the heap or of allocations
+// records. 1 means that every allocation is recorded.
 func (s Scenario) SampledEvery() int { return max(s.sampledEvery, 1) }
 
-// Profilable returns the reason why a peer cannot be profiled under the load of a scenario, or nil.
+// Profilable returns the reason why a peer cannot be profiled under the load of a scenario. It returns nil if the peer can be
+// profiled.
 func (s Scenario) Profilable(p peer.Peer) error {
 	switch {
 	case s.load == nil:
@@ -69,11 +72,11 @@ func (s Scenario) Profilable(p peer.Peer) error {
 	return err
 }
 
-// A profiledServer publishes its profiles.
+// A profiledServer is a server that serves its profiles.
 type profiledServer struct {
 	*server
 	profiles string
-	begin    func(d time.Duration) (*proc.Process, error) // starts the load
+	begin    func(d time.Duration) (*proc.Process, error) // starts the load for a duration
 }
 
 func (e *Env) profiled(ctx context.Context, s Scenario, p peer.Built, env []string, take func(*profiledServer) error) error {
@@ -111,11 +114,11 @@ func (e *Env) profiled(ctx context.Context, s Scenario, p peer.Built, env []stri
 	}})
 }
 
-// profileMargin is the time by which the load is longer than the profile.
+// profileMargin is the time by which the load runs longer than the profile.
 const profileMargin = time.Second
 
 func (s *profiledServer) cpu(ctx context.Context, d time.Duration) (*profile.Profile, error) {
-	seconds := max(1, int(d.Round(time.Second)/time.Second)) // whole seconds only
+	seconds := max(1, int(d.Round(time.Second)/time.Second)) // a server accepts only whole seconds
 	loading, err := s.begin(time.Duration(seconds)*time.Second + profileMargin)
 	if err != nil {
 		return nil, err
@@ -156,8 +159,8 @@ func (s *profiledServer) memory(ctx context.Context, d time.Duration) (allocs, h
 	return allocs, heap, loaded.Requests, err
 }
 
-// heap fetches the profile of the heap, which contains all allocations as well. The profile is that of the last but one
-// collection, so heap makes two collections.
+// heap returns the profile of the heap, which also has all allocations. The profile describes the heap at the last but one
+// garbage collection. Therefore heap starts two collections.
 func (s *profiledServer) heap(ctx context.Context) (*profile.Profile, error) {
 	if _, err := s.get(ctx, "heap?gc=1"); err != nil {
 		return nil, err
@@ -188,7 +191,7 @@ func (s *profiledServer) get(ctx context.Context, what string) (*profile.Profile
 	return p, err
 }
 
-// ofProfiling reports whether a sample exists only because of the profiling.
+// ofProfiling reports whether a sample was caused by the profiling itself.
 func ofProfiling(s *profile.Sample) bool {
 	for _, location := range s.Location {
 		for _, line := range location.Line {

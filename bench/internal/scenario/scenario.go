@@ -13,37 +13,38 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// A Scenario is one table of the report.
+// A Scenario is what one table of the report shows.
 type Scenario struct {
 	Name, Title string
-	About       string // the purpose, in a sentence or two
+	About       string // the purpose of the scenario, in one or two sentences
 	Metrics     []results.Metric
-	Needs       []string // checks that a peer must serve and pass
-	MaxRounds   int      // 0: no limit
-	InShort     bool     // part of -short
-	Peers       []string // nil: all
-	// ServersOnly omits frameworks on another peer's server, because the scenario measures the server.
+	Needs       []string // names of the checks that a peer must be expected to pass, and must pass
+	MaxRounds   int      // 0 for no limit
+	InShort     bool     // takes part in a run with -short
+	Peers       []string // nil for all peers
+	// ServersOnly omits frameworks that run on the server of another peer, because the scenario measures
+	// the server.
 	ServersOnly bool
-	WithoutWrk  bool // runs without wrk
-	WithH2Load  bool // requires h2load
+	WithoutWrk  bool // does not use wrk
+	WithH2Load  bool // requires the program h2load
 	Database    bool // requires a database
 
-	// Commands returns the loads as command lines for a shell.
+	// Commands returns the commands of the load as lines for a shell.
 	Commands func(e *Env) []string
-	// Round measures a freshly started server once.
+	// Round measures a server once. The server was started for this round.
 	Round func(ctx context.Context, e *Env, p peer.Built) (results.Sample, error)
 
-	load         *load.Wrk // nil: more than one call of wrk
-	sampledEvery int       // bytes, see SampledEvery
+	load         *load.Wrk // nil if the load is not a single call of wrk
+	sampledEvery int       // in bytes, see SampledEvery
 	cores        func(e *Env) (server, client []int)
 }
 
-// served are the metrics of every closed loop.
+// served are the metrics of closed loops.
 var served = []results.Metric{
 	results.CPU, results.Throughput, results.P50, results.P99, results.P999, results.PeakRSS, results.Errors,
 }
 
-// All are all scenarios, in the order of the report.
+// All has all scenarios, in the order of the report.
 var All = slices.Concat(first, onDatabase, []Scenario{waits, mixed}, byTLS, h2Scenarios(), last)
 
 var first = []Scenario{
@@ -85,7 +86,7 @@ var first = []Scenario{
 	closedLoop(closed{
 		name: "users", title: "1,000 users as JSON, 1,000 connections", check: "users", inShort: true, bothCores: true,
 		atLeast: 4 * time.Second, maxRounds: 4,
-		sampledEvery: 4096, // with thousands of allocations for each request, recording all of them takes the collector minutes
+		sampledEvery: 4096, // a request has thousands of allocations; if all were recorded, garbage collection would take minutes
 		about: "108 KB of JSON built anew for each request, for 1,000 connections at once, server and load " +
 			"sharing two cores. The post that began with 897 MB of memory measured this.",
 		load:    load.Wrk{Threads: 2, Connections: 1000, Path: "/api/v1/users"},
@@ -95,7 +96,8 @@ var first = []Scenario{
 		name: "pipelined", title: "Plain text, 16 requests pipelined", check: "plaintext",
 		about: "Sixteen requests a write: the kernel's share shrinks and the framework's shows.",
 		load:  load.Wrk{Threads: 1, Connections: 64, Script: "pipeline.lua", ScriptArgs: []string{"16"}, Path: "/plaintext"},
-		// wrk corrects its percentiles by the time between responses, which has no meaning with pipelining.
+		// wrk corrects its percentiles by the time between responses. With pipelining this time has no
+		// meaning.
 		metrics: []results.Metric{results.CPU, results.Throughput, results.PeakRSS, results.Errors},
 	}),
 	closedLoop(closed{
@@ -128,7 +130,7 @@ var last = []Scenario{
 	footprint,
 }
 
-// Named returns the scenarios with the given names.
+// Named returns the scenarios with the given names. It returns an error for an unknown name.
 func Named(names []string) ([]Scenario, error) {
 	var picked []Scenario
 	for _, name := range names {
@@ -141,7 +143,7 @@ func Named(names []string) ([]Scenario, error) {
 	return picked, nil
 }
 
-// Takes reports whether a peer that has failed the given checks is part of the scenario.
+// Takes reports whether a peer takes part in the scenario. failed has the checks that the peer has failed.
 func (s Scenario) Takes(p peer.Peer, failed map[string]string) bool {
 	if !p.In(s.Name) || s.ServersOnly && p.On != "" || s.Peers != nil && !slices.Contains(s.Peers, p.Name) {
 		return false
@@ -154,7 +156,7 @@ func (s Scenario) Takes(p peer.Peer, failed map[string]string) bool {
 	return true
 }
 
-// MetricKeys returns the columns.
+// MetricKeys returns the keys of the metrics, which are the columns of the table.
 func (s Scenario) MetricKeys() []string {
 	keys := make([]string, len(s.Metrics))
 	for i, metric := range s.Metrics {

@@ -12,10 +12,10 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// bystanders are clients in a closed loop.
+// bystanders are clients in a closed loop whose requests do not wait.
 var bystanders = load.Wrk{Threads: 1, Connections: 32, Path: "/plaintext"}
 
-// sleeping clients keep 400 actions waiting at any time.
+// sleeping are clients that keep 400 actions waiting at all times.
 var sleeping = load.Wrk{Threads: 1, Connections: 400, Path: "/sleep?ms=10"}
 
 var sleepers = Scenario{
@@ -34,10 +34,11 @@ var sleepers = Scenario{
 	Round: sleepersRound,
 }
 
-// sleeperMargin ensures that the sleepers remain for the entire time of the bystanders, including the warm-up.
+// sleeperMargin is added to the time of the sleeping clients, so that they run for the entire time of the
+// bystanders, including the warm-up.
 const sleeperMargin = 500 * time.Millisecond
 
-// besideSleepers is at least a hundred times a wait.
+// besideSleepers returns the duration of the measurement, which is at least a hundred times as long as a wait.
 func besideSleepers(e *Env) time.Duration { return max(e.Duration, time.Second) }
 
 func sleepersRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, error) {

@@ -39,14 +39,14 @@ var slowReaders = Scenario{
 const (
 	quietTime = 2 * time.Second
 	slowTime  = 8 * time.Second
-	// beforeSlow is the time for which the ordinary clients have been active before the slow readers arrive.
+	// beforeSlow is the time for which the ordinary clients run before the slow readers connect.
 	beforeSlow = time.Second
-	// afterLeaving is the time in which a server may release memory before it is measured.
+	// afterLeaving is the time that a server has to release memory after the slow readers have disconnected.
 	afterLeaving = 30 * time.Second
 )
 
-// ordinary returns an open loop, which sends at a fixed rate. A closed loop would send fewer requests to a server that stalls, and
-// would measure less of the stall.
+// ordinary returns the load of the ordinary clients, an open loop with a constant rate. A closed loop would send fewer requests
+// while the server stalls, and would measure less of the stall.
 func ordinary(addr string, d time.Duration) load.OpenLoop {
 	return load.OpenLoop{
 		Addr: addr, Path: "/plaintext", Rate: 2000, Duration: d, Connections: 32, Patience: 2 * time.Second, LeadIn: beforeSlow,
@@ -101,7 +101,7 @@ func slowReadersRound(ctx context.Context, e *Env, p peer.Built) (sample results
 		if err != nil {
 			return fmt.Errorf("slow-readers, %s, after the slow readers: %w", p.Name, err)
 		}
-		peak, err := s.PeakRSS() // measured last: the server may still answer slow readers' requests after they disconnect
+		peak, err := s.PeakRSS() // measured last, because the server may still answer requests of slow readers after they have disconnected
 		if err != nil {
 			return fmt.Errorf("slow-readers, %s, after the slow readers: %w", p.Name, err)
 		}
@@ -111,7 +111,8 @@ func slowReadersRound(ctx context.Context, e *Env, p peer.Built) (sample results
 	return sample, nil
 }
 
-// runWithSlowReaders runs the ordinary clients. The slow readers connect during that time, and disconnect at its end.
+// runWithSlowReaders runs the ordinary clients. During this time the slow readers connect. At the end of this time they
+// disconnect.
 func runWithSlowReaders(ctx context.Context, e *Env, s *server) (underLoad load.OpenLoopResult, cut int, err error) {
 	type outcome struct {
 		load.OpenLoopResult

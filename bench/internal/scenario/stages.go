@@ -69,10 +69,11 @@ func stagesRound(ctx context.Context, e *Env, p peer.Built) (results.Sample, err
 	return sample, nil
 }
 
-// goroutinesEvery is the interval at which a server of peers/stages counts goroutines.
+// goroutinesEvery is the interval at which a server of peers/stages prints its number of
+// goroutines.
 const goroutinesEvery = 100 * time.Millisecond
 
-// goroutineCounts returns the counts in the output of a server of peers/stages.
+// goroutineCounts returns the numbers of goroutines in the output of such a server.
 func goroutineCounts(output string) []float64 {
 	var counts []float64
 	for lines := bufio.NewScanner(strings.NewReader(output)); lines.Scan(); {
@@ -84,7 +85,8 @@ func goroutineCounts(output string) []float64 {
 	return counts
 }
 
-// record stores the values of a peer over time in a scenario. The last of several rounds remains.
+// record stores values of a peer over time in a scenario. They replace the values of an earlier
+// round.
 func (e *Env) record(scenario, peer string, s results.Series) {
 	if e.recorded == nil {
 		e.recorded = map[[2]string]results.Series{}
@@ -92,7 +94,7 @@ func (e *Env) record(scenario, peer string, s results.Series) {
 	e.recorded[[2]string{scenario, peer}] = s
 }
 
-// Recorded returns the stored values.
+// Recorded returns the values that record has stored. some reports whether there are any.
 func (e *Env) Recorded(scenario, peer string) (s results.Series, some bool) {
 	s, some = e.recorded[[2]string{scenario, peer}]
 	return s, some

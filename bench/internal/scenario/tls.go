@@ -12,14 +12,14 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// byTLS are the scenarios over TLS. Handshakes have a scenario of their own; the others exclude them from the measurement.
+// byTLS has the scenarios over TLS. One scenario measures handshakes. The other scenarios do not count the handshakes.
 var byTLS = []Scenario{
 	closedLoop(closed{
 		name: "tls-64", title: "Plain text by TLS, 64 connections", check: "plaintext", inShort: true, peers: peer.ByTLS,
 		about: "HTTP/1.1 by TLS 1.3, on connections that stay open; Dunlin in clear text beside it. Half a second in " +
 			"which the connections begin is not counted, and neither is its cost.",
 		load: load.Wrk{Threads: 1, Connections: 64, Path: "/plaintext"}, opening: 500 * time.Millisecond,
-		atLeast: 2 * time.Second, // the cost of the connections is measured by another run, and must be the smaller part
+		atLeast: 2 * time.Second, // another run measures the cost of the connections, which must be a small part of the total
 	}),
 	closedLoop(closed{
 		name: "tls-1000", title: "Plain text by TLS, 1,000 connections", check: "plaintext", peers: peer.ByTLS,
@@ -51,7 +51,7 @@ var byTLS = []Scenario{
 	moves("tls-bulk-up", "1 GB up by TLS", "A body of 1 GB, which the server reads 64 KB at a time and counts.", true),
 }
 
-// held returns a scenario of connections over TLS that stay open.
+// held returns a scenario in which connections over TLS stay open.
 func held(name, title, about string, hold load.Hold) Scenario {
 	all := func(e *Env, addr string) load.Hold {
 		hold := hold

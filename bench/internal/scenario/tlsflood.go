@@ -16,7 +16,8 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// tlsFlood measures clients that return with a session while there are more requests for handshakes than the server can serve.
+// tlsFlood measures clients that resume a TLS session, while other clients request more handshakes than the server can
+// complete.
 var tlsFlood = Scenario{
 	Name: "tls-flood", Title: "Clients with a TLS session beside a flood of handshakes",
 	About: "10,000 connections a second ask for a whole handshake each, which none brings to an end. A client connects over and over with " +
@@ -35,7 +36,7 @@ var tlsFlood = Scenario{
 	Round: tlsFloodRound,
 }
 
-// returns is the duration of the measurement of the clients with a session.
+// returns returns the duration for which the clients with a session are measured.
 func returns(e *Env) time.Duration { return max(e.Duration, 2*time.Second) }
 
 func tlsReturningArgs(e *Env, addr string) []string {

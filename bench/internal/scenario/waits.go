@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// waitLengths are in microseconds.
+// waitLengths are the lengths of the waits, in microseconds.
 var waitLengths = []int{0, 50, 100, 200, 500, 1_000, 10_000}
 
 var waits = Scenario{

@@ -1,4 +1,4 @@
-// Package stats summarises a few rounds and compares two sets of rounds.
+// Package stats summarizes the values of a few rounds, and compares the values of two sets of rounds.
 package stats
 
 import (
@@ -9,13 +9,13 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// A Summary has the printed values of a metric.
+// A Summary has the values of a metric that are printed.
 type Summary struct {
 	Median, Min, Max float64
 	N                int
 }
 
-// Summarise returns the summary of values. Without values it is zero.
+// Summarise returns the summary of values. If there are no values, the summary is zero.
 func Summarise(values []float64) Summary {
 	if len(values) == 0 {
 		return Summary{}
@@ -35,22 +35,23 @@ func median(sorted []float64) float64 {
 // A Change is the difference between two sets of rounds.
 type Change struct {
 	Old, New    Summary
-	Percent     float64 // of the medians; +Inf if only the old one is 0
-	Significant bool    // the two sets differ; Why gives the reason
-	Beyond      bool    // Significant, and the printed ranges do not overlap
+	Percent     float64 // difference of the medians in percent of the old one; +Inf if only the old median is 0
+	Significant bool    // the sets differ according to the test that Why names
+	Beyond      bool    // the sets differ significantly, and the printed ranges do not overlap
 	Why         string
 }
 
-// enough is the minimum number of rounds on each side for which the Mann-Whitney test can reach 5 %.
+// enough is the minimum number of rounds in each set with which the Mann-Whitney test can find a significant difference at 5
+// %.
 const enough = 4
 
-// Compare uses the Mann-Whitney U test at 5 %, as benchstat does. With fewer than four rounds on a side that test finds no
-// difference significant; then Compare requires ranges that do not overlap.
+// Compare compares two sets of rounds with the Mann-Whitney U test at 5 %, as benchstat does. If a set has fewer than four
+// rounds, this test cannot find a significant difference. Compare then requires ranges that do not overlap.
 //
-// A run has a thousand figures; 5 % of them would be significant by chance. So a change is Beyond only if the ranges do not
-// overlap either. By chance, two times six rounds of the same program are that far apart once in 462 times, and the range of
-// six holds the true median 97 times in 100. With fewer than four rounds, the gap must also be wider than each range. A
-// single round proves nothing.
+// A run has a thousand figures, and 5 % of them would be significant by chance. Therefore a change is Beyond only if, in
+// addition, the ranges do not overlap. If two sets of six rounds come from the same program, their ranges are disjoint by
+// chance in one of 462 cases. The range of six rounds contains the true median in 97 of 100 cases. If a set has fewer than
+// four rounds, the gap between the ranges must also be wider than each range. A single round proves nothing.
 func Compare(before, after []float64) Change {
 	c := Change{Old: Summarise(before), New: Summarise(after)}
 	switch {
@@ -71,7 +72,7 @@ func Compare(before, after []float64) Change {
 		c.Why = fmt.Sprintf("ranges, n=%d+%d", len(before), len(after))
 		return c
 	}
-	// NewSample sorts in place. The callers need their rounds in order.
+	// NewSample sorts its argument, but the callers need the order of the rounds.
 	thresholds := &benchmath.DefaultThresholds
 	result := benchmath.AssumeNothing.Compare(
 		benchmath.NewSample(slices.Clone(before), thresholds),

@@ -27,7 +27,8 @@ func main() {
 		writeJSON(w, service.UserAction{ID: chi.URLParam(r, "id"), Action: chi.URLParam(r, "action")})
 	})
 	r.Post("/echo", func(w http.ResponseWriter, r *http.Request) {
-		// Read before answering: net/http discards the unread part of a body when it answers.
+		// The body is read before the answer, because net/http discards the unread part of a body
+		// when the handler answers.
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)

@@ -1,4 +1,4 @@
-// Package fibpeer contains the peers on fib. They have a module of their own, since fib needs Go 1.27.3.
+// Package fibpeer has the peers that use fib. They are a separate module, because fib needs Go 1.27.3.
 package fibpeer
 
 import (
@@ -14,7 +14,8 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/peers/service"
 )
 
-// Serve serves a router on an address until the process ends, over HTTP/1.1 and HTTP/2, over TLS or in clear text.
+// Serve serves a router on an address until the process ends. It supports HTTP/1.1 and HTTP/2, over TLS or in
+// clear text.
 func Serve(peer string, at service.Address, r *fibhttp.Router) {
 	config := fib.DefaultConfig()
 	config.LogSettings = false

@@ -1,6 +1,6 @@
-// Command floor does the minimum work for a request in Go on this kernel: it has one epoll loop, searches a head only for the
-// blank line at its end, and sends prepared answers. It is not a usable server. It shows how much of a framework's time is
-// the framework.
+// Command floor does the minimum work for a request that is possible in Go on this kernel: it has one epoll loop, searches a
+// head only for the empty line at its end, and sends prepared answers. It is not a server for real use. It shows which part
+// of the time of other servers is caused by the framework.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/peers/service"
 )
 
-// uuid is the id in the requests of the param scenario.
+// uuid is the ID in the requests of the scenario param.
 const uuid = "8e605ad7-554a-450d-a72d-d0098d336e8e"
 
 var headEnd = []byte("\r\n\r\n")
@@ -115,7 +115,7 @@ func watch(epoll, fd int) error {
 	return syscall.EpollCtl(epoll, syscall.EPOLL_CTL_ADD, fd, &event)
 }
 
-// answers has complete responses, chosen by the first byte of the path.
+// answers has complete responses by the first byte of the path.
 type answers struct {
 	byFirst [256][]byte
 	other   []byte
@@ -143,8 +143,8 @@ func prepare(closing bool) *answers {
 	return a
 }
 
-// append appends the answers to all requests that end in in. It does not support a head that is split over two reads: the
-// load generators write complete requests.
+// append appends the answers to all requests that are complete in in. It does not support a head that arrives in two reads,
+// because the load generators write complete requests.
 func (a *answers) append(out, in []byte) []byte {
 	for {
 		end := bytes.Index(in, headEnd)

@@ -1,5 +1,5 @@
-// Command nethttp is the reference service with only the standard library. With -loop it serves the same handlers on the loop
-// engine.
+// Command nethttp is the reference service with only the standard library. With -loop it serves the same handlers on Dunlin's
+// loop engine.
 package main
 
 import (
@@ -46,7 +46,7 @@ func handlers() http.Handler {
 		writeJSON(w, service.UserAction{ID: r.PathValue("id"), Action: r.PathValue("action")})
 	})
 	mux.HandleFunc("POST /echo", func(w http.ResponseWriter, r *http.Request) {
-		// Read before answering: net/http discards the unread part of a body when it answers.
+		// The body is read before the answer, because net/http discards the unread part of a body when the handler answers.
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)

@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// Programs built for profiles serve net/http/pprof on a separate address. Measured programs are built without it: a program
-// that contains it has its allocations sampled.
+// A program that is built with profiling serves net/http/pprof on a separate address. Programs that are measured are built
+// without net/http/pprof, because a program that contains it samples its allocations.
 func init() {
 	addr := os.Getenv("COMPARE_PROFILE_ADDR")
 	if addr == "" {

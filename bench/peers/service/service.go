@@ -1,5 +1,5 @@
-// Package service has the answers of the reference service, examples/users, for all Go peers, so that the peers differ only
-// in their framework.
+// Package service has the answers of the reference service, examples/users, for all peers in Go. Because they all use it,
+// the peers differ only in the framework.
 package service
 
 import (
@@ -17,13 +17,13 @@ import (
 // Greeting is the body of /plaintext and the message of /json.
 const Greeting = "Hello, World!"
 
-// Bucket is the body of /headers, and CacheControl its header.
+// Bucket is the body of /headers, and CacheControl is its header Cache-Control.
 const (
 	Bucket       = "hello world!"
 	CacheControl = "public,max-age=30"
 )
 
-// Framework is the same for every peer, so that all answers have the same bytes.
+// Framework has the same value for every peer, so that all answers have the same bytes.
 const Framework = "dunlin"
 
 // Message is the answer of /json.
@@ -46,7 +46,7 @@ type User struct {
 	Framework string
 }
 
-// Users builds 1,000 new users, like a service that has just read them from its database.
+// Users makes 1,000 new users, like a service that has just read them from a database.
 func Users() []User {
 	users := make([]User, 1000)
 	for i := range users {
@@ -62,7 +62,8 @@ func Users() []User {
 	return users
 }
 
-// Sleep waits for the milliseconds of a query value. It does not wait if the value is not a number.
+// Sleep waits for a number of milliseconds. ms is the value of a query parameter. Sleep does not wait if ms is not a
+// number.
 func Sleep(ms string) {
 	if n, err := strconv.Atoi(ms); err == nil {
 		time.Sleep(time.Duration(n) * time.Millisecond)
@@ -72,8 +73,8 @@ func Sleep(ms string) {
 // LargeFileSize is the length of the body of /file, in bytes.
 const LargeFileSize = 100_000_000
 
-// LargeFile creates the file for /file on first use and returns its path. The file is sparse, so that only the way to the
-// client is measured. It has no name, so it ends with the process.
+// LargeFile returns the path of the file for /file. It creates the file at the first call. The file is sparse, so that
+// reading a disk is not measured. It has no name, so that it is removed when the process ends.
 func LargeFile() string { return fmt.Sprintf("/proc/self/fd/%d", largeFile().Fd()) }
 
 var largeFile = sync.OnceValue(func() *os.File {
@@ -87,13 +88,13 @@ var largeFile = sync.OnceValue(func() *os.File {
 	return f // the file stays open
 })
 
-// An Address is the address on which a peer listens, and its certificate. Flags set it.
+// An Address is the address on which a peer listens, and its certificate. Flags set both.
 type Address struct {
 	Addr              string
-	CertFile, KeyFile string // "" without TLS
+	CertFile, KeyFile string // empty without TLS
 }
 
-// ReadAddress parses the flags.
+// ReadAddress defines the flags of an Address and parses all flags.
 func ReadAddress() (a Address) {
 	flag.StringVar(&a.Addr, "addr", "127.0.0.1:3000", "address to listen on")
 	flag.StringVar(&a.CertFile, "tls-cert", "", "PEM `file` of the certificate: serve over TLS")
@@ -102,7 +103,7 @@ func ReadAddress() (a Address) {
 	return a
 }
 
-// TLS returns the TLS configuration, or nil without a certificate. protocols is the list for ALPN.
+// TLS returns the TLS configuration, or nil if there is no certificate. protocols is the list of protocols for ALPN.
 func (a Address) TLS(protocols ...string) (*tls.Config, error) {
 	if a.CertFile == "" {
 		return nil, nil
@@ -111,7 +112,7 @@ func (a Address) TLS(protocols ...string) (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: protocols}, err
 }
 
-// Ready prints the line by which the runner recognises that the peer listens.
+// Ready prints the line from which the runner recognizes that the peer is listening.
 func (a Address) Ready(peer string) {
 	scheme := "http"
 	if a.CertFile != "" {
@@ -120,8 +121,8 @@ func (a Address) Ready(peer string) {
 	fmt.Printf("%s ready on %s://%s\n", peer, scheme, a.Addr)
 }
 
-// Listen listens on the address of the flags, over TLS if there is a certificate, and prints the ready line. It ends the
-// program on failure. protocols is the list for ALPN.
+// Listen listens on the address that the flags set, over TLS if there is a certificate, and prints the line of Ready. It
+// ends the program if it fails. protocols is the list of protocols for ALPN.
 func Listen(peer string, protocols ...string) net.Listener {
 	a := ReadAddress()
 	ln, err := net.Listen("tcp", a.Addr)

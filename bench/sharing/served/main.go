@@ -1,7 +1,7 @@
 // Command served is a server for the tests of package sharing. It is built with coverage counters.
 //
-// It prints its addresses, clear text and TLS, and then obeys the lines of its standard input: "clear" resets the counters,
-// "write DIR" writes them to a folder. It answers each with "done".
+// It prints its addresses in clear text and over TLS. Then it executes the lines of its standard input: "clear" resets the
+// counters, and "write DIR" writes them into a folder. It answers each line with "done".
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Command live measures how often the heap is collected. It keeps a given amount of memory live and allocates for each
-// request, with Dunlin and its memory limit or with net/http and the runtime's limit. It sends requests to itself and prints
-// the number of collections.
+// Command live measures how often the garbage collector runs. The program keeps a given amount of memory live and allocates
+// memory for each request. It uses either Dunlin with its memory limit, or net/http with the runtime's limit. It sends
+// requests to itself and prints the number of collections.
 package main
 
 import (
@@ -20,13 +20,13 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/gcpace"
 )
 
-// perRequest is the number of bytes that an answer allocates, in pieces of pieceSize.
+// perRequest is the number of bytes that are allocated for an answer, in pieces of pieceSize.
 const (
 	perRequest = 20 << 10
 	pieceSize  = 512
 )
 
-// kept is the live memory, in pieces. Each request replaces only the last piece.
+// kept is the live memory in pieces. Each request replaces only the last piece.
 var kept [][]byte
 
 func main() {
@@ -80,7 +80,8 @@ func run(plain bool, limit, live int64, first, requests int) (collections uint32
 	return count(ln.Addr().String(), first, requests)
 }
 
-// count sends requests on one connection, and returns the number of collections during those after the first.
+// count sends two groups of requests on one connection. The sizes of the groups are first and requests. count returns the
+// number of collections during the second group. requests.
 func count(addr string, first, requests int) (collections uint32, err error) {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -108,7 +109,7 @@ func seen() uint32 {
 
 var request = []byte("GET / HTTP/1.1\r\nHost: live\r\n\r\n")
 
-// ask reads the answer without allocating: its head, and the two bytes of its body.
+// ask sends a request and reads the answer, a head and a body of two bytes, without allocating.
 func ask(c net.Conn, in *bufio.Reader) error {
 	if _, err := c.Write(request); err != nil {
 		return err

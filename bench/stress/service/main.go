@@ -1,10 +1,10 @@
-// Command service is the service under load in the stress tests. It has bodies in both directions that can be verified, and
-// immediate and delayed answers. It reports its state on stdout, in lines that start with a word:
+// Command service is the service under load in the stress tests. It receives and sends bodies whose content can be
+// verified, and answers at once or after a delay. It reports its state on stdout, in lines that begin with a word:
 //
 //	serving <pid> <address> <engine>
 //	ended   <pid> <error>
 //
-// It ends when its standard input is closed, so that it cannot outlive the test.
+// It ends when its standard input is closed, so that it does not remain when the test ends.
 package main
 
 import (
@@ -62,7 +62,7 @@ func main() {
 	}
 }
 
-// withoutStacks omits the stacks of panics from the log, because the clients cause many.
+// withoutStacks removes the stacks of panics from the log, because clients cause many panics.
 func withoutStacks(_ []string, a slog.Attr) slog.Attr {
 	if a.Key == "stack" {
 		return slog.Attr{}
@@ -99,7 +99,7 @@ func newApp(config dunlin.Config) *dunlin.App {
 	return app
 }
 
-// zeros answers with a body of the requested length, which it makes completely before it answers.
+// zeros answers with a body of the requested length. It makes the whole body before it answers.
 func zeros(r *dunlin.Request) dunlin.Response {
 	size, err := strconv.Atoi(r.Param("size"))
 	if err != nil || size > 8<<20 {
@@ -178,7 +178,7 @@ func events(*dunlin.Request) dunlin.Response {
 
 var asked atomic.Int64
 
-// sometimes answers immediately, except for one request in ten, which waits.
+// sometimes answers at once, except for one of ten requests, which waits.
 func sometimes(*dunlin.Request) dunlin.Response {
 	if asked.Add(1)%10 == 0 {
 		time.Sleep(time.Second)
@@ -195,7 +195,7 @@ func goroutines(*dunlin.Request) dunlin.Response {
 	return dunlin.Text(list.String())
 }
 
-// sleep waits even if the client has disconnected, like a query to a database.
+// sleep waits even if the client has disconnected, as a query to a database may.
 func sleep(r *dunlin.Request) dunlin.Response {
 	ms, err := strconv.Atoi(r.Param("ms"))
 	if err != nil {
@@ -205,7 +205,7 @@ func sleep(r *dunlin.Request) dunlin.Response {
 	return dunlin.Text(strconv.Itoa(os.Getpid()))
 }
 
-// upload counts and hashes the body without keeping it.
+// upload counts and hashes the bytes of the body without keeping them.
 func upload(r *dunlin.Request) dunlin.Response {
 	h := sha256.New()
 	n, err := io.Copy(h, r.Body())

@@ -34,19 +34,19 @@ type record struct {
 	Lazy    []lazy             `json:"lazy,omitempty"`
 }
 
-// A wide takes much more memory than its JSON, {}.
+// A wide needs much more memory than its JSON, {}.
 type wide struct {
 	Text [16]string  `json:"text,omitempty"`
 	List [16]float64 `json:"list,omitempty"`
 }
 
-// A lazy has defaults.
+// A lazy has members with defaults.
 type lazy struct {
 	Text string   `json:"text" default:"a text that is absent"`
 	List []string `json:"list" default:"[\"one\",\"two\",\"three\"]"`
 }
 
-// typedRoutes are operations that take JSON bodies, and actions that decode them or forms.
+// typedRoutes registers operations with JSON bodies, and actions that decode JSON or forms.
 func typedRoutes(app *dunlin.App) {
 	type one struct{ Body record }
 	type list struct{ Body []any }

@@ -1,4 +1,5 @@
-// Package bulk is shared by servers that send and receive large bodies: lengths and buffer sizes.
+// Package bulk has what the servers that send and receive large bodies share: the lengths of bodies and the size of
+// buffers.
 package bulk
 
 import (
@@ -6,16 +7,16 @@ import (
 	"strconv"
 )
 
-// Path is the path of all requests: GET sends as many bytes as the query requests, and POST counts the bytes of the body.
+// Path is the path of all requests. GET sends as many bytes as the query requests. POST counts the bytes of the body.
 const Path = "/bulk"
 
-// Piece is the number of bytes read or written at once.
+// Piece is the number of bytes that are read or written together.
 const Piece = 64 << 10
 
 // Most is the maximum length of a body, in bytes.
 const Most = 4 << 30
 
-// Asked returns the number of bytes that a query value requests, or false if it is invalid.
+// Asked returns the number of bytes that the value of a query requests. It returns false if the value is invalid.
 func Asked(value string) (int64, bool) {
 	n, err := strconv.ParseInt(value, 10, 64)
 	return n, err == nil && n >= 0 && n <= Most

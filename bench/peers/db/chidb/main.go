@@ -1,4 +1,4 @@
-// Command chidb works on a database with chi.
+// Command chidb serves the routes that use a database with chi.
 package main
 
 import (

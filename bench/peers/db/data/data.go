@@ -1,5 +1,6 @@
-// Package data is the data layer of the peers that use a database: TechEmpower's tables in PostgreSQL, accessed through one
-// connection pool, and an upstream server that responds after a delay. The peers differ only in the framework.
+// Package data is the data layer of the peers that use a database: the tables of TechEmpower in PostgreSQL, read through
+// one connection pool, and an upstream server that answers after a given time. Because all peers use it, they differ only
+// in the framework.
 package data
 
 import (
@@ -17,28 +18,28 @@ import (
 // PoolSize is the number of connections to the database.
 const PoolSize = 32
 
-// Dial connects to the database and the upstream server.
+// Dial opens the connections to the database and to the upstream server.
 var Dial = new(net.Dialer).DialContext
 
 // HTML is the media type of the page of fortunes.
 const HTML = "text/html; charset=utf-8"
 
-// A Source is the data of one peer. It is safe for use by many goroutines.
+// A Source has the data of one peer. It is safe for concurrent use.
 type Source struct {
 	pool     *pgxpool.Pool
 	cache    map[int32]World
 	upstream upstream
 }
 
-// Listen reads the flags, listens as service.Listen does, and connects to those of the database and the upstream server
-// that have a flag set. It ends the program when that fails.
+// Listen parses the flags, listens as service.Listen does, and connects to the database and to the upstream server if their
+// flags are set. It ends the program if it fails.
 func Listen(peer string) (net.Listener, *Source) {
 	connect := Flags(peer)
 	return service.Listen(peer), connect()
 }
 
-// Flags registers the flags of the database and the upstream server. connect, called after they are parsed, connects to
-// those that have a flag set. It ends the program when that fails.
+// Flags defines the flags of the database and of the upstream server. After the flags were parsed, connect connects to the
+// servers whose flags are set. connect ends the program if it fails.
 func Flags(peer string) (connect func() *Source) {
 	database := flag.String("database", "", "`URL` of the PostgreSQL database")
 	upstream := flag.String("upstream", "", "`address` of the upstream server for /wait")
@@ -53,7 +54,7 @@ func Flags(peer string) (connect func() *Source) {
 	}
 }
 
-// connect opens all connections of the pool and fills the cache.
+// connect opens all connections of the pool and reads the rows that Cached returns.
 func (s *Source) connect(database string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -80,7 +81,8 @@ func (s *Source) connect(database string) error {
 	return s.fillCache(ctx)
 }
 
-// Count parses the query parameter n by TechEmpower's rules: 1 to 500, and 1 for an invalid number.
+// Count parses the query parameter n by TechEmpower's rules. The result is between 1 and 500, and is 1 if n is not a
+// number.
 func Count(n string) int {
 	count, err := strconv.Atoi(n)
 	if err != nil {
@@ -89,7 +91,7 @@ func Count(n string) int {
 	return min(max(count, 1), 500)
 }
 
-// Compute uses the processor for 200 µs.
+// Compute uses a core for 200 µs.
 func Compute() string {
 	for end := time.Now().Add(200 * time.Microsecond); time.Now().Before(end); {
 	}

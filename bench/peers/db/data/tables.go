@@ -35,7 +35,7 @@ func (s *Source) One(ctx context.Context) (w World, err error) {
 	return w, err
 }
 
-// Many reads n random rows, each by a query of its own.
+// Many reads n random rows, each with a separate query.
 func (s *Source) Many(ctx context.Context, n int) ([]World, error) {
 	worlds := make([]World, n)
 	for i := range worlds {
@@ -47,8 +47,8 @@ func (s *Source) Many(ctx context.Context, n int) ([]World, error) {
 	return worlds, nil
 }
 
-// Update reads n random rows, each by a query of its own, and writes a new number into each. The rows are updated in
-// the order of their ids, so that two requests cannot wait for each other.
+// Update reads n random rows, each with a separate query, and writes a new number into each row. The rows are
+// updated in the order of their IDs, so that two requests cannot wait for each other.
 func (s *Source) Update(ctx context.Context, n int) ([]World, error) {
 	worlds, err := s.Many(ctx, n)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Source) Update(ctx context.Context, n int) ([]World, error) {
 	}
 	slices.SortFunc(worlds, func(a, b World) int { return cmp.Compare(a.ID, b.ID) })
 	worlds = slices.CompactFunc(worlds, func(a, b World) bool { return a.ID == b.ID })
-	for len(worlds) < n { // a row was read twice
+	for len(worlds) < n { // the same row was read more than once
 		w, err := s.One(ctx)
 		if err != nil {
 			return nil, err
@@ -98,7 +98,7 @@ func (s *Source) fillCache(ctx context.Context) error {
 	return nil
 }
 
-// Fortunes reads all fortunes, adds one, and sorts them by their messages.
+// Fortunes reads all fortunes, adds another one, and sorts them by their messages.
 func (s *Source) Fortunes(ctx context.Context) ([]Fortune, error) {
 	rows, err := s.pool.Query(ctx, "SELECT id, message FROM fortune")
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Source) Fortunes(ctx context.Context) ([]Fortune, error) {
 	return fortunes, nil
 }
 
-// Page is the template of the page of fortunes.
+// Page is the template of the page that lists the fortunes.
 var Page = template.Must(template.New("fortunes").Parse(`<!DOCTYPE html><html><head><title>Fortunes</title></head><body><table>` +
 	`<tr><th>id</th><th>message</th></tr>{{range .}}<tr><td>{{.ID}}</td><td>{{.Message}}</td></tr>{{end}}</table></body></html>`))
 

@@ -11,13 +11,14 @@ import (
 	"time"
 )
 
-// upstreamConnections is the number of connections to the upstream server: as many as clients, so that no request waits
-// for one.
+// upstreamConnections is the number of connections to the upstream server. It equals the number of clients, so that no
+// request waits for a connection.
 const upstreamConnections = 64
 
-// upstream is a pool of connections to a server that answers four bytes with the same four bytes, after the number of
-// microseconds that they encode. Waiting for it is like waiting for a database: a goroutine is parked until a socket is
-// readable. A timer would be different, because the runtime rounds it up to 1 ms on an idle process.
+// upstream is a pool of connections to a server that answers four bytes with the same four bytes. The bytes are a
+// number of microseconds, after which the server answers. Waiting for this server is like waiting for a database: a
+// goroutine waits until a socket is readable. A timer would be different, because in an idle process the runtime rounds
+// it up to 1 ms.
 type upstream chan net.Conn
 
 func newUpstream(addr string) upstream {
@@ -36,8 +37,8 @@ func newUpstream(addr string) upstream {
 	return u
 }
 
-// Wait waits for the upstream server for the microseconds of a query parameter, and reports how long that was meant
-// to be. At 0 it does not ask it.
+// Wait waits until the upstream server answers. us is the number of microseconds, from a query parameter. Wait returns
+// this time as text. If it is 0, Wait does not use the upstream server.
 func (s *Source) Wait(us string) (string, error) {
 	n, err := strconv.ParseUint(us, 10, 32)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command dunlindb works on a database with Dunlin.
+// Command dunlindb serves the routes that use a database with Dunlin.
 package main
 
 import (

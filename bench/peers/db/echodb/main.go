@@ -1,4 +1,4 @@
-// Command echodb works on a database with echo.
+// Command echodb serves the routes that use a database with echo.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command fasthttpdb uses a database with fasthttp and its router.
+// Command fasthttpdb serves the routes that use a database with fasthttp and its router.
 package main
 
 import (

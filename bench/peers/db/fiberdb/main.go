@@ -1,4 +1,4 @@
-// Command fiberdb works on a database with fiber.
+// Command fiberdb serves the routes that use a database with fiber.
 package main
 
 import (

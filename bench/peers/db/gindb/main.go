@@ -1,4 +1,4 @@
-// Command gindb works on a database with gin.
+// Command gindb serves the routes that use a database with gin.
 package main
 
 import (

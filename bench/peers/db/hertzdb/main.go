@@ -1,4 +1,4 @@
-// Command hertzdb works on a database with hertz.
+// Command hertzdb serves the routes that use a database with hertz.
 package main
 
 import (

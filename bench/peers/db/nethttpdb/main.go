@@ -1,4 +1,4 @@
-// Command nethttpdb uses a database with only the standard library.
+// Command nethttpdb serves the routes that use a database with only the standard library.
 package main
 
 import (

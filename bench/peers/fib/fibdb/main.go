@@ -1,4 +1,4 @@
-// Command fibdb works on a database with fib and its router.
+// Command fibdb serves the routes that use a database with fib and its router.
 package main
 
 import (

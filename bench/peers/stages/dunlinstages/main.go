@@ -1,4 +1,5 @@
-// Command dunlinstages has the post's route on Dunlin, which needs no stages: as an array, and as a slice.
+// Command dunlinstages serves the route of the blog post (see package stage) with Dunlin, as an array and
+// as a slice. Dunlin needs no semaphore.
 package main
 
 import (

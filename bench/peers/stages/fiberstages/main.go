@@ -1,4 +1,5 @@
-// Command fiberstages has the post's stages on fiber, which the post had.
+// Command fiberstages serves the stages of the blog post (see package stage) with fiber, as the
+// post did.
 package main
 
 import (
@@ -20,7 +21,8 @@ func main() {
 
 	ctx := context.Background()
 	sem := semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0)))
-	// A function for each stage: the array would be in the frame of one for all.
+	// Each stage has its own function, because otherwise the array would be in the stack frame of
+	// all stages.
 	users := map[stage.Name]fiber.Handler{
 		stage.Array: func(c fiber.Ctx) error {
 			return c.JSON(stage.UsersArray())

@@ -1,4 +1,5 @@
-// Command nethttpstages has the post's stages on the standard library.
+// Command nethttpstages serves the stages of the blog post (see package stage) with the standard
+// library.
 package main
 
 import (
@@ -19,7 +20,8 @@ func main() {
 	stage.CountGoroutines()
 
 	sem := semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0)))
-	// A function for each stage: the array would be in the frame of one for all.
+	// Each stage has its own function, because otherwise the array would be in the stack frame of
+	// all stages.
 	users := map[stage.Name]http.HandlerFunc{
 		stage.Array: func(w http.ResponseWriter, r *http.Request) {
 			writeJSON(w, stage.UsersArray())
@@ -41,7 +43,8 @@ func main() {
 	log.Fatal(http.Serve(ln, mux))
 }
 
-// writeJSON fails only if the client has disconnected.
+// writeJSON answers with v as JSON. It ignores errors, because it fails only if the client has
+// disconnected.
 func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(v)

@@ -1,5 +1,5 @@
-// Package stage has the stages of the post that began with 897 MB of memory: an array that is passed by value, a
-// slice, and a semaphore around the work; and its counter of goroutines.
+// Package stage has the stages of a blog post about a service whose memory use began with 897 MB: an array that
+// is passed by value, a slice, and a semaphore around the work. It also has the post's counter of goroutines.
 package stage
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/peers/service"
 )
 
-// A Name is one of the stages.
+// A Name is the name of a stage.
 type Name string
 
 // The stages, in the order of the post.
@@ -23,7 +23,7 @@ const (
 	Semaphore Name = "semaphore"
 )
 
-// UnmarshalText takes the names.
+// UnmarshalText sets n to the name in text. It returns an error for an unknown name.
 func (n *Name) UnmarshalText(text []byte) error {
 	switch name := Name(text); name {
 	case Array, Slice, Semaphore:
@@ -33,24 +33,24 @@ func (n *Name) UnmarshalText(text []byte) error {
 	return fmt.Errorf("there are %s, %s and %s", Array, Slice, Semaphore)
 }
 
-// MarshalText is the name.
+// MarshalText returns the name.
 func (n Name) MarshalText() ([]byte, error) { return []byte(n), nil }
 
-// Flag is the flag -stage.
+// Flag defines the flag -stage and returns its value.
 func Flag() *Name {
 	name := Slice
 	flag.TextVar(&name, "stage", Slice, "of the post: array, slice or semaphore")
 	return &name
 }
 
-// UsersArray returns an array, which is copied on each assignment.
+// UsersArray returns the users as an array, which each assignment copies.
 func UsersArray() [1000]service.User {
 	var users [1000]service.User
 	fill(&users)
 	return users
 }
 
-// UsersSlice returns the same as a slice of it.
+// UsersSlice returns the same users as a slice.
 func UsersSlice() []service.User {
 	var users [1000]service.User
 	fill(&users)
@@ -64,7 +64,7 @@ func fill(users *[1000]service.User) {
 	}
 }
 
-// CountGoroutines writes how many there are, ten times a second where the post had once.
+// CountGoroutines prints the number of goroutines ten times a second. The post printed it once a second.
 func CountGoroutines() {
 	go func() {
 		for range time.Tick(100 * time.Millisecond) {
