@@ -1,3 +1,3 @@
-// Package interop has no code of its own. Its tests run third-party programs for net/http, unchanged, on both of Dunlin's
-// engines.
+// Package interop has only tests. They run third-party programs that are written for net/http on both of Dunlin's
+// engines. The programs are not changed.
 package interop

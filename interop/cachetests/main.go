@@ -1,9 +1,9 @@
-// Command cachetests serves the responses of another server through Proxy and NewCache of package middleware. It is for the
-// tests of HTTP caches, https://github.com/http-tests/cache-tests.
+// Command cachetests serves the responses of another server through Proxy and NewCache of package middleware. The tests of
+// HTTP caches at https://github.com/http-tests/cache-tests use it:
 //
-//	npm run server &                                    # there: the origin, on port 8000
+//	npm run server &                                    # in cache-tests: the origin server, on port 8000
 //	go run -C interop ./cachetests -listen 127.0.0.1:8100 -origin http://127.0.0.1:8000 &
-//	npm run --silent cli --base=http://127.0.0.1:8100   # there: the results as JSON
+//	npm run --silent cli --base=http://127.0.0.1:8100   # in cache-tests: prints the results as JSON
 package main
 
 import (

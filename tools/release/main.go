@@ -1,12 +1,13 @@
 // Command release publishes all modules of this repository with the same version.
 //
-//	go -C tools run ./release tag v0.1.0          commits and tags the release, pushes nothing
+//	go -C tools run ./release tag v0.1.0          commits and tags the release, but pushes nothing
 //	go -C tools run ./release proxy v0.1.0 DIR    writes the tagged modules as a module proxy
 //
-// During development each module finds the others by replace directives. The go
-// command ignores these in a dependency, so the tagged commit has none: there
-// every module requires the others at the version of the release, and go.sum has
-// their checksums. That commit is not part of any branch.
+// During development, replace directives tell each module where the other modules are. The go
+// command ignores the replace directives of a dependency, so the tagged commit has none. In the
+// tagged commit, every module requires the other modules at the version of the release, and go.sum
+// has their checksums. This commit is not part of any branch. their checksums. That commit is not
+// part of any branch.
 package main
 
 import (

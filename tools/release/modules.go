@@ -10,22 +10,23 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// unpublished lists the folders of modules that are only used in this repository.
+// unpublished lists the folders whose modules are used only in this repository.
 var unpublished = []string{"bench", "examples", "interop", "tools"}
 
-// A mod is one published module of the repository.
+// A mod is a published module of the repository.
 type mod struct {
-	dir  string // slash-separated, relative to the root of the repository; "." for the core
+	dir  string // relative to the root of the repository, with slashes; "." for the core module
 	path string
 	file *modfile.File
 }
 
-// tag returns the name of the git tag of the module at a version.
+// tag returns the name of the git tag of the module for a version.
 func (m mod) tag(version string) string {
 	return path.Join(m.dir, version)
 }
 
-// modules returns the published modules below root, each after those it requires.
+// modules returns the published modules below root. Each module comes after the modules that it
+// requires.
 func modules(root string) ([]mod, error) {
 	var all []mod
 	err := filepath.WalkDir(root, func(file string, d os.DirEntry, err error) error {
@@ -65,7 +66,7 @@ func readModule(root, dir string) (mod, error) {
 	return mod{dir: dir, path: file.Module.Mod.Path, file: file}, nil
 }
 
-// ordered sorts modules so that each follows the modules it requires.
+// ordered sorts modules so that each module comes after the modules that it requires.
 func ordered(all []mod) ([]mod, error) {
 	var done []mod
 	for len(done) < len(all) {
@@ -82,7 +83,7 @@ func ordered(all []mod) ([]mod, error) {
 	return done, nil
 }
 
-// own returns the required modules of m that belong to this repository.
+// own returns the modules of this repository that m requires.
 func own(m mod, all []mod) []string {
 	var paths []string
 	for _, r := range m.file.Require {
@@ -97,8 +98,8 @@ func contains(all []mod, path string) bool {
 	return slices.ContainsFunc(all, func(m mod) bool { return m.path == path })
 }
 
-// publish makes the go.mod of m that of a release: no replace directive, and the
-// modules of this repository at the given version.
+// publish changes the go.mod of m to that of a release: it removes replace directives, and requires
+// the modules of this repository at the given version.
 func (m mod) publish(root, version string, all []mod) error {
 	for _, path := range own(m, all) {
 		if err := m.file.AddRequire(path, version); err != nil {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// proxy writes the modules tagged with a version below dir, in the layout that
-// GOPROXY=file://dir expects (go.dev/ref/mod#goproxy-protocol).
+// proxy writes the modules that are tagged with a version below dir, in the layout that
+// GOPROXY=file://dir requires (go.dev/ref/mod#goproxy-protocol).
 func proxy(ctx context.Context, root, version, dir string) error {
 	all, err := modules(root)
 	if err != nil {
@@ -27,7 +27,7 @@ func proxy(ctx context.Context, root, version, dir string) error {
 	return nil
 }
 
-// serve writes the files of one module at one version.
+// serve writes the files of one module for one version.
 func (m mod) serve(ctx context.Context, root, version, dir string) error {
 	escaped, err := module.EscapePath(m.path)
 	if err != nil {

@@ -15,9 +15,8 @@ import (
 	"golang.org/x/mod/sumdb/dirhash"
 )
 
-// tag commits the release of HEAD in a worktree of its own and tags every
-// published module. It returns an error and leaves the repository unchanged if
-// the version is not valid, the checkout has uncommitted changes or a tag exists.
+// tag commits a release of HEAD in a temporary worktree and tags every published module. It returns an error and does not
+// change the repository if the version is not valid, if the checkout has uncommitted changes, or if a tag exists.
 func tag(ctx context.Context, root, version string) error {
 	if semver.Canonical(version) != version || semver.Build(version) != "" {
 		return fmt.Errorf("%q is not a version such as v0.1.0", version)
@@ -60,7 +59,7 @@ func tag(ctx context.Context, root, version string) error {
 	return nil
 }
 
-// unused reports an error if one of the tags of a version exists.
+// unused returns an error if one of the tags for the version exists.
 func unused(ctx context.Context, root, version string, all []mod) error {
 	tags, err := git(ctx, root, "tag", "--list")
 	if err != nil {
@@ -74,10 +73,10 @@ func unused(ctx context.Context, root, version string, all []mod) error {
 	return nil
 }
 
-// prepare writes and stages the go.mod and go.sum of every module in tree. The checksum of a module includes its go.sum, so a
-// module is prepared after the modules that it requires.
+// prepare writes and stages the go.mod and go.sum of every module in tree. The checksum of a module includes its go.sum.
+// Therefore a module is prepared after the modules that it requires.
 func prepare(ctx context.Context, root, tree, version string, all []mod) error {
-	var sums []string // the lines of go.sum for the modules so far
+	var sums []string // lines of go.sum for the modules that were prepared
 	for _, m := range all {
 		if err := m.publish(tree, version, all); err != nil {
 			return err
@@ -101,7 +100,7 @@ func prepare(ctx context.Context, root, tree, version string, all []mod) error {
 	return nil
 }
 
-// addSums adds to a go.sum file the lines of the modules that m requires.
+// addSums adds to a go.sum file the lines for the modules that m requires.
 func addSums(name string, m mod, sums []string, all []mod) error {
 	text, err := os.ReadFile(name)
 	if err != nil && !os.IsNotExist(err) {
@@ -120,8 +119,8 @@ func addSums(name string, m mod, sums []string, all []mod) error {
 	return os.WriteFile(name, []byte(strings.Join(lines, "\n")+"\n"), 0o666)
 }
 
-// checksums returns the two go.sum lines of a published module. tree is the hash
-// of the git tree that contains the module.
+// checksums returns the two lines of go.sum for a published module. tree is the hash of the git tree that contains the
+// module.
 func checksums(m mod, version, root, tree string) ([]string, error) {
 	temp, err := os.MkdirTemp("", "module")
 	if err != nil {
@@ -152,8 +151,7 @@ func checksums(m mod, version, root, tree string) ([]string, error) {
 	}, nil
 }
 
-// git runs a git command in a folder and returns its output without the last line
-// break.
+// git runs a git command in a folder and returns the output without the last line break.
 func git(ctx context.Context, dir string, args ...string) (string, error) {
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, "git", args...)

@@ -81,7 +81,7 @@ func run(plain bool, limit, live int64, first, requests int) (collections uint32
 }
 
 // count sends two groups of requests on one connection. The sizes of the groups are first and requests. count returns the
-// number of collections during the second group. requests.
+// number of collections during the second group.
 func count(addr string, first, requests int) (collections uint32, err error) {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {

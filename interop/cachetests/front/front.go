@@ -1,4 +1,4 @@
-// Package front has a cache in front of another server, as http-tests/cache-tests judges it.
+// Package front has a cache in front of another server, for the tests of http-tests/cache-tests.
 package front
 
 import (
@@ -10,8 +10,9 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// Register makes the app answer with responses of the origin or the cache. The cache has the defaults of
-// [middleware.NewCache], or, with ofOthers, settings for upstream servers of third parties.
+// Register makes the app answer with responses of the origin server or of a cache. The cache has the
+// default settings of [middleware.NewCache]. If ofOthers is true, it has the settings for upstream
+// servers that somebody else operates.
 func Register(app *dunlin.App, origin *url.URL, ofOthers bool, logger *slog.Logger) {
 	config := middleware.CacheConfig{App: app, Logger: logger}
 	if ofOthers {

@@ -1,5 +1,5 @@
-// What the reference server of connectrpc.com/conformance is served with in place of net/http's server. The test puts it
-// into a copy of that server's package.
+// This file makes the reference server of connectrpc.com/conformance use Dunlin instead of net/http's server. The test
+// copies it into a copy of that server's package.
 package referenceserver
 
 import (
@@ -19,7 +19,8 @@ type dunlinServer struct {
 	tls *tls.Config
 }
 
-// newDunlinServer returns a server by the engine that DUNLIN_ENGINE names, nil if it names none.
+// newDunlinServer returns a server with the engine that DUNLIN_ENGINE names. It returns nil if the variable names no
+// engine.
 func newDunlinServer(ctx context.Context, handler http.Handler, addr string, tlsConf *tls.Config) (httpServer, error) {
 	var engine dunlin.Engine
 	if os.Getenv("DUNLIN_ENGINE") == "" {
