@@ -42,7 +42,7 @@ func layersOf(f *features, middleware []layer) (all []layer) {
 	return all
 }
 
-// around returns act wrapped in the layer. std reports that act is a standard action.
+// around returns act wrapped in the layer. std reports that act calls a standard handler.
 func (l *layer) around(act Action, std bool) Action {
 	if l.std != nil {
 		return stdMiddleware(l.std, act, std)
@@ -50,11 +50,11 @@ func (l *layer) around(act Action, std bool) Action {
 	return l.wrap(act)
 }
 
-// chain wraps act in layers; the first one sees the request first. If the next action panics or returns
+// chain wraps act in layers. The first layer sees the request first. If the next action panics or returns
 // the zero Response, a layer sees a 500. chain panics with the position of the registration if a layer
 // returns a nil action. safe reports that act turns its own panics into a 500, as fusible layers do.
-// Problems are formatted (Config.Problems) only before a layer that may read the body. Fusible layers
-// do not. std reports that act is a standard action, which recovers its own panics and formats its problems.
+// Problems are formatted (Config.Problems) only before a layer that may read the body. Fusible layers do not
+// read it. std reports that act calls a standard handler: it recovers its own panics and formats its problems.
 func (a *App) chain(act Action, layers []layer, at *caller.Place, safe, std bool) Action {
 	formatted := safe || a.config.Problems == nil
 	for _, l := range slices.Backward(layers) {
@@ -74,9 +74,9 @@ func (a *App) chain(act Action, layers []layer, at *caller.Place, safe, std bool
 }
 
 // contained returns an action that calls act and turns a panic or the zero Response into a 500, for the
-// middleware around it. If the route depends on Accept, the responses have Vary: Accept. Panics with
+// middleware around it. If the Accept header chose the route, the responses have Vary: Accept. Panics with
 // http.ErrAbortHandler and runtime.Goexit pass through. If options is set, OPTIONS requests for a path
-// without an OPTIONS route are answered without calling act.
+// without an OPTIONS route are answered without a call of act.
 func contained(act Action, options bool) Action {
 	return func(r *Request) (resp Response) {
 		returned, depth := false, r.depth
@@ -128,7 +128,7 @@ func (a *App) rescue(r *Request, resp *Response, outer int32, v any) {
 		r.discard()
 		r.wire.Abandoned()
 		r.releaseBody()
-		return // runtime.Goexit: the goroutine ends, the engine answers
+		return // runtime.Goexit: the goroutine ends, and the engine answers
 	}
 	r.depth = outer
 	if v == http.ErrAbortHandler {
@@ -154,8 +154,8 @@ func (a *App) recovered(r *Request, v any) (resp Response) {
 }
 
 // settle prepares a response for sending. It applies the features, claims the memory that the response
-// owns, logs a failure, and runs the producer of a deferred response. featuresApplied reports that the
-// features have already wrapped the action. The sender owns the response afterwards.
+// owns for the sender, logs a failure, and runs the producer of a deferred response. featuresApplied
+// reports that the features have already wrapped the action.
 func (a *App) settle(r *Request, resp *Response, featuresApplied bool) {
 	if r.uncommon != nil {
 		defer r.discard()       // ends a suspended handler whose response was replaced
@@ -168,7 +168,7 @@ func (a *App) settle(r *Request, resp *Response, featuresApplied bool) {
 		*resp = resp.fail(errNoResponse)
 	}
 	if a.amending && resp.a.Kind() == exchange.Complete {
-		if resp.a.Stale() { // features must not read the memory of another response
+		if resp.a.Stale() { // its memory may belong to another response, which features must not read
 			*resp, featuresApplied = Response{}.fail(exchange.ErrStale), false
 		}
 		a.apply(r, resp, featuresApplied)
@@ -191,7 +191,7 @@ func (a *App) settle(r *Request, resp *Response, featuresApplied bool) {
 	if resp.a.Kind() == exchange.Later {
 		a.produce(r, resp)
 	}
-	if x := resp.a.Own(); x != nil { // drop the error and the problem now: the memory budget does not count them, and sending may take long
+	if x := resp.a.Own(); x != nil { // drop the error and the problem before sending, which may take long: the memory budget does not count them
 		x.ForgetProblem()
 		if !r.s.Watched {
 			x.Err = nil
@@ -208,8 +208,8 @@ func (r *Request) clientGone(resp *Response) bool {
 
 // logFailure logs the cause of a failed response: failures of the server at level Error, errors of
 // the client at level Debug. Refusals for lack of memory and failures caused by a timeout are
-// logged at level Debug; timeouts have a summary line elsewhere. A 503 with Retry-After reports an
-// unavailable dependency that affects many requests, so these have at most one line a second.
+// logged at level Debug, because pipeline.Late logs timeouts. A 503 with Retry-After reports an
+// unavailable dependency that affects many requests: such failures have at most one line a second.
 func (a *App) logFailure(r *Request, resp *Response) {
 	level, count := slog.LevelDebug, 0
 	if resp.a.Kind() == exchange.Gone {

@@ -25,7 +25,7 @@ import (
 // learn the result.
 //
 // There are two exceptions. net/http's own server answers malformed requests (400, 431, 505 and the like)
-// without a notification. Connections that are refused before a byte is read are only counted, in Stats.
+// without a call of this file. Connections that are refused before a byte is read are only counted, in Stats.
 
 // An AnswerInfo describes an answer and its request. It is valid until the function that received
 // it returns. Unknown facts are empty: for a request that could not be read, only the address of
@@ -55,14 +55,14 @@ func (i *AnswerInfo) Status() int { return i.status }
 // in [Hooks].Headers.
 func (i *AnswerInfo) Bytes() int64 { return i.bytes }
 
-// Duration returns the time from the end of reading the request to the answer, see Latency. On
-// net/http it starts when routing begins or, if no feature observes the answer, at the call of
+// Duration returns the time from the end of reading the request to the answer. On net/http the
+// time starts when routing begins or, if no feature observes the answer, at the call of
 // [Request.OnAnswer]. It includes the sending of a streamed answer. In [Hooks].Headers it is 0.
 func (i *AnswerInfo) Duration() time.Duration { return i.duration }
 
 // Dropped reports whether the client received no answer or only a part of it, because the client
-// disconnected or the connection was cut. A disconnection is known if the context or a write
-// reported it to the action. A complete answer counts as delivered when it has been made.
+// disconnected or the connection was cut. A disconnection is known only if the context or a write
+// reported it to the action. An answer that is not streamed counts as received when it has been made.
 func (i *AnswerInfo) Dropped() bool { return i.dropped }
 
 // Err returns the cause of a failure, see Response.Err.
@@ -110,9 +110,9 @@ func (i *AnswerInfo) Secure() bool { return i.r.secure() }
 // cancelled.
 func (i *AnswerInfo) Context() context.Context { return i.r.logContext() }
 
-// OnAnswer calls f once with the answer to this request, like the Observe function of a [Feature]. It informs middleware of a
-// timeout or a broken stream, which the returned Response does not show. After a timeout f may run on another goroutine while
-// the action is still running. f must not use the request.
+// OnAnswer calls f once with the answer to this request, like [Hooks].Observe. It shows a timeout or a broken stream, which the
+// Response that middleware sees does not show. After a timeout f may run on another goroutine while the action is still
+// running. f must not use the request.
 func (r *Request) OnAnswer(f func(*AnswerInfo)) {
 	r.alive()
 	if rest := r.rest(); rest != nil {
@@ -162,8 +162,8 @@ func (r *Request) setValues(ctx context.Context) {
 	}
 }
 
-// setID sets the ID. On a route with a timeout, an answer made while the action is running reads
-// the ID of the outermost request, so setID locks and sets that one, too.
+// setID sets the ID. On a route with a timeout, an answer made while the action is running reads the ID
+// of the outermost request, so setID holds the lock, and also sets the ID of the requests outside.
 func (r *Request) setID(id exchange.Identity) {
 	if r.s.Route.Timeout > 0 {
 		r.shared.Lock()
@@ -209,9 +209,9 @@ func (r *Request) takeWatch(from *Request) {
 	r.s.Watched = r.s.Watched || len(w.observers) > 0
 }
 
-// apply lets features add headers to an unclaimed answer, and formats a problem. Features come first, because they may set
-// the ID of the request. featuresApplied is the result of Request.featuresApplied for the answer of the action, and false for
-// other answers.
+// apply lets features add headers to an answer that the sender has not claimed yet, and formats a problem. Features come first,
+// because they may set the ID of the request. featuresApplied is the result of Request.featuresApplied for the answer of the
+// action, and false for other answers.
 func (a *App) apply(r *Request, resp *Response, featuresApplied bool) {
 	if !a.amending {
 		return
@@ -233,14 +233,14 @@ func (a *App) apply(r *Request, resp *Response, featuresApplied bool) {
 	}
 }
 
-// featuresApplied reports whether all features wrap the action of the request. When that action has answered, the features of package
-// middleware have added their headers.
+// featuresApplied reports whether all features wrap the action of the request. If so, the features of package middleware have added
+// their headers to the answer of the action.
 func (r *Request) featuresApplied() bool {
 	return r.source != exchange.FromLimit && r.features().Count() == r.app.routes.features.Count()
 }
 
-// addHeaders lets features add headers to an unclaimed answer, the innermost first. featuresApplied excludes
-// fusible features, which have added theirs.
+// addHeaders lets features add headers to an unclaimed answer, the innermost feature first. If featuresApplied is set, it
+// skips fusible features, which have already added their headers.
 func (a *App) addHeaders(r *Request, resp *Response, featuresApplied bool) {
 	var info *AnswerInfo
 	for _, some := range [][]installed{r.features().OfGroups(), a.routes.features.OfApp()} {
@@ -271,8 +271,8 @@ func (a *App) callHeaders(f func(*AnswerInfo, Response) Response, info *AnswerIn
 	*resp = f(info, *resp)
 }
 
-// applyLate is apply for a claimed answer that is made when it is sent. It does nothing if the head
-// has been sent.
+// applyLate is apply for a deferred answer, which was claimed before it is complete. It does nothing if
+// the head has been sent.
 func (a *App) applyLate(r *Request, planned *exchange.Answer) {
 	if kind := planned.Kind(); !a.amending || r.rest() != nil || kind == exchange.Sent || kind == exchange.Abort {
 		return
@@ -353,12 +353,12 @@ type ProblemFormat struct {
 // returns, with the given media type, such as "application/json" or "application/vnd.api+json". Status and headers of
 // the answer stay. Nil slices and maps are written as [] and {}, as by package typed.
 //
-// A problem that has a Type also gets a Link field with it, `Link: <email-taken>; rel="type"` (RFC 6903 section 6),
-// since body need not contain it. Package typed recognizes a fault by this field.
+// The answer to a problem with a Type also has a Link field with that type, `Link: <email-taken>; rel="type"` (RFC 6903
+// section 6), because the value of body may lack the type. Package typed recognizes a fault by this field.
 //
-// The fields Status and Title of the problem are filled in. errors.As finds the error that an action returned. The
-// problem and info must not be changed, and are valid until body returns. body must be safe for concurrent use, and must
-// not send the Cause.
+// The fields Status and Title of the problem are filled in. errors.As on the problem finds the error that an action
+// returned. body must not change the problem and info, which are valid until body returns. body must be safe for
+// concurrent use. Its result must not contain the Cause, because the client receives it.
 func FormatProblems[T any](mediaType string, body func(info *AnswerInfo, p *ProblemDetails) T) *ProblemFormat {
 	if _, _, err := mime.ParseMediaType(mediaType); err != nil || exchange.CheckField("Content-Type", mediaType) != nil || body == nil {
 		panic(fmt.Sprintf("dunlin: FormatProblems(%q): invalid media type, or nil function (called at %s)", mediaType, callerPlace()))
@@ -375,7 +375,7 @@ func (*inside) ProblemFormat(f *ProblemFormat) (mediaType string, body reflect.T
 }
 
 // formatted returns an answer that describes a problem in the format of Config.Problems. If the function of the format fails,
-// which is logged once for each request, the answer is unchanged.
+// formatted returns resp unchanged and logs the failure, once for each request.
 func (a *App) formatted(r *Request, resp Response, details error) (made Response) {
 	if r.uncommon != nil && r.uncommon.unformatted {
 		return resp

@@ -31,7 +31,7 @@ type App struct {
 	onPanic   func(*Request, any) Response
 	onError   func(*Request, error) Response
 	amending  bool // answers are changed before they are sent, see apply
-	amendsAll bool // also the answers for which Request.featuresApplied is true
+	amendsAll bool // this includes answers for which Request.featuresApplied is true
 	observed  bool // a feature of the app has an Observe
 
 	mu         sync.Mutex               // guards registration
@@ -47,7 +47,7 @@ type App struct {
 	ports    lifecycle.Ports
 	inner    []*App       // see Inner
 	isInner  bool         // made by Inner
-	renewal  sync.Once    // of certificates
+	renewal  sync.Once    // starts the renewal of certificates
 	tickets  tickets.Keys // of TLS sessions
 	servers  *lifecycle.Servers
 	memory   *appMemory
@@ -114,18 +114,18 @@ func (a *App) Config() Config { return a.config }
 // middleware can wrap it.
 func (a *App) ServeHTTP(w http.ResponseWriter, req *http.Request) { a.std.ServeHTTP(w, req) }
 
-// Recover sets the function that answers after an action has panicked. panicked is the value of the
-// panic, which has been logged with its stack. Default: a 500 problem.
+// Recover sets the function that answers after an action has panicked. It must be safe for concurrent
+// use. panicked is the value of the panic, which has been logged with its stack. Default: a 500 problem.
 func (a *App) Recover(f func(r *Request, panicked any) Response) { a.onPanic = f }
 
-// OnError sets the function that is called once for each failed request. A request fails if an
-// action given to [Try], or a typed one, returns an error; if its response reports a failure
+// OnError sets the function that is called once for each failed request. A request fails if a typed
+// action or an action given to [Try] returns an error; if its response reports a failure
 // ([Error], a [Problem] with a cause, an invalid response); or if a stream fails. f must be safe
 // for concurrent use. Set it before the first request.
 //
 // The response of f is sent in two cases: for an error returned by an action, before middleware
-// sees the response, and for a stream that has sent nothing. It is ignored otherwise. If f
-// returns the zero Response, the response is that of [Error]. Panics are reported to Recover only.
+// sees the response, and for a stream that has sent nothing. In other cases it is ignored. If f
+// returns the zero Response, the response is that of [Error]. f is not called for panics, see Recover.
 func (a *App) OnError(f func(r *Request, err error) Response) { a.onError = f }
 
 // findCarefully looks up routes for apps with versions, rewritten paths, or constraint functions,
@@ -155,12 +155,12 @@ func (a *App) findCarefully(r *Request, host string) (act Action) {
 	return found
 }
 
-// varying is the action for a route that was chosen by the Accept header. It adds Vary: Accept also
-// to answers made by middleware.
+// varying is the action for a route that was chosen by the Accept header. It adds Vary: Accept to the
+// answer, including an answer of middleware.
 func varying(r *Request) Response { return r.finished(r.route.action(r)) }
 
-// finished returns a response as middleware sees it: a problem in the format of Config.Problems, and with Accept in
-// Vary if the Accept header chose the route. It is called inside all middleware, for a cache there, and outside.
+// finished returns a response as middleware sees it: a problem is in the format of Config.Problems, and Vary contains Accept
+// if the Accept header chose the route. It is called inside all middleware, such as a cache, and also outside.
 func (r *Request) finished(resp Response) Response {
 	if r.app.config.Problems != nil {
 		if details := resp.a.Problem(); details != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// ContentLength returns the length of the request body in bytes, as announced by the client. It
-// returns 0 if there is no body, and -1 if the length is unknown (chunked).
+// ContentLength returns the length of the request body in bytes, as announced by the client, or that of
+// the decoded body after DecodeBody. It returns 0 if there is no body, and -1 for an unknown length (chunked).
 func (r *Request) ContentLength() int64 {
 	r.alive()
 	if r.decoded() {
@@ -39,7 +39,7 @@ func (r *Route) MaxBody(n ByteSize) *Route {
 	return r
 }
 
-// lowerMaxBody returns n, the MaxBody of some routes, and records the smallest one.
+// lowerMaxBody returns n, a body limit of routes, and records the smallest limit of the app.
 func (a *App) lowerMaxBody(what string, n ByteSize) int64 {
 	if n <= 0 {
 		panic(fmt.Sprintf("dunlin: %s(%d): it must be positive (called at %s)", what, n, callerPlace()))
@@ -53,8 +53,8 @@ func (a *App) lowerMaxBody(what string, n ByteSize) int64 {
 // Body returns a reader of the request body. Reading fails with a 413 problem if the announced
 // length or the data read exceeds the limit (Config.Limits.MaxBody, Group.WithMaxBody), with a 408 problem if
 // the client sends too slowly (Config.Limits.MinBodyRate), and with a 400 problem if the body is truncated
-// or malformed. A second reader, and Bytes, continue where the first one stopped. After Bytes, Body
-// reads the bytes that Bytes returned.
+// or malformed. A second reader, or Bytes, continues where the first reader stopped. After a call of
+// Bytes, Body reads the bytes that Bytes returned.
 func (r *Request) Body() io.Reader {
 	r.alive()
 	r.s.Viewed = true
@@ -68,7 +68,7 @@ func (r *Request) Body() io.Reader {
 	return exchange.While(&r.ended, r.wire.Body(most))
 }
 
-// announced refuses a body whose announced length exceeds MaxBody, and returns the problem.
+// announced returns a problem for a body whose announced length exceeds the limit.
 func (r *Request) announced(limit int64) error {
 	if r.wire.ContentLength() <= limit {
 		return nil
@@ -115,9 +115,9 @@ func (r *Request) bytes(limit int64) ([]byte, error) {
 
 var errBodyPartly = errors.New("reading the request body was given up")
 
-// readAll reads src into the payload and charges its memory to the budget before filling it. A
-// large announced body is charged completely at its first bytes: several partly charged bodies
-// would wait for each other, and a waiting request should hold little memory.
+// readAll reads src into the payload. It charges the memory to the budget before it fills it. A large
+// announced body is charged completely when its first bytes arrive, because several partly charged
+// bodies would wait for each other, and a waiting request should hold little memory.
 func (r *Request) readAll(src io.Reader, announced int64) ([]byte, error) {
 	r.s.Payload = r.s.Payload[:0]
 	want := int(min(announced, trustedBody)) + 1
@@ -139,7 +139,7 @@ func (r *Request) readAll(src io.Reader, announced int64) ([]byte, error) {
 		if b := r.s.Payload; len(b) == cap(b) {
 			want := int(min(int64(max(512, 2*cap(b))-1), r.maxBody())) + 1 // one more byte detects the end
 			if announced > trustedBody {
-				want *= 2 // the body fits, and fewer copies are left to the collector
+				want *= 2 // the whole body is charged; larger steps leave fewer copies to the collector
 			}
 			if announced >= 0 && announced <= int64(want) {
 				want = max(int(announced), cap(b)) + 1 // one more byte detects the end
@@ -190,8 +190,8 @@ func (r *Request) endBody() {
 	r.s.Whole, r.s.Loaded, r.bodyErr = nil, false, nil
 }
 
-// passOn detaches the payload that contains body from the request and returns it to the sender. The
-// sender accounts for its memory, by the capacity of the result. The garbage collector frees it.
+// passOn detaches the payload that contains body from the request and returns it to the sender, which
+// charges the capacity of the result to the budget. The garbage collector frees the payload.
 func (r *Request) passOn(body string) []byte {
 	from := view.Offset(body, r.s.Payload)
 	b := r.s.Payload[from : from+len(body)]
@@ -200,15 +200,15 @@ func (r *Request) passOn(body string) []byte {
 	return b
 }
 
-// DecodeBody removes the content coding of the request body (RFC 9110 section 8.4). It is for
-// middleware. It reads the whole body through the reader that open returns. The result replaces the
-// body for [Request.Bytes], Body, forms, Decode and standard handlers, and the headers
-// Content-Encoding and Content-Length disappear.
+// DecodeBody removes the content coding of the request body (RFC 9110 section 8.4), for middleware.
+// It reads the whole body through the reader that open returns. The result replaces the body for
+// [Request.Bytes], Body, forms, Decode and standard handlers. The request then has no headers
+// Content-Encoding and Content-Length.
 //
 // The limit on bodies (Config.Limits.MaxBody, Group.WithMaxBody) applies to both the encoded and the decoded
-// body. Both count in the memory budget while they are held. The errors are those of Bytes, and a
-// 400 problem if open or its reader fails with an error that is not a problem. An empty body is not
-// decoded.
+// body. Both count in the memory budget while the request holds them. The errors are those of Bytes,
+// and a 400 problem if open or its reader fails with an error that is not a problem. An empty body is
+// not decoded.
 func (r *Request) DecodeBody(open func(io.Reader) (io.Reader, error)) error {
 	encoded, err := r.Bytes()
 	if err == nil && len(encoded) > 0 {

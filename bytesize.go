@@ -3,7 +3,7 @@ package dunlin
 import "github.com/dunlinhttp/dunlin/internal/bytesize"
 
 // A ByteSize is an amount of memory in bytes. Its text is an integer and a unit: B, KiB, MiB, GiB or TiB (powers of
-// 1024), kB, MB, GB or TB (powers of 1000), or none for bytes. It can be a flag (flag.TextVar).
+// 1024), or kB, MB, GB or TB (powers of 1000). A text without a unit is in bytes. It can be a flag (flag.TextVar).
 type ByteSize int64
 
 // String returns the size in the largest unit that needs no fraction.

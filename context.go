@@ -4,7 +4,7 @@ import "context"
 
 // SetContext adds the values of ctx, such as those of a trace, to the request. Context and the
 // context of Std return them afterwards. The deadline and the cancellation of ctx are ignored; use
-// context.WithTimeout(r.Context(), ...) to shorten a part of the work. It panics if ctx is nil.
+// context.WithTimeout(r.Context(), ...) to limit the time of a part of the work. It panics if ctx is nil.
 func (r *Request) SetContext(ctx context.Context) {
 	r.alive()
 	if ctx == nil {
@@ -31,7 +31,7 @@ func (r *Request) contextOver(own context.Context) context.Context {
 	return w.context
 }
 
-// logContext returns a context with the values given to SetContext. It remains valid after the request, for the log.
+// logContext returns a context with the values given to SetContext, for the log. It is never cancelled.
 func (r *Request) logContext() context.Context {
 	r.shared.Lock()
 	defer r.shared.Unlock()
@@ -41,7 +41,7 @@ func (r *Request) logContext() context.Context {
 	return context.Background()
 }
 
-// A valuedContext is the context of a request with the values of another.
+// A valuedContext is the context of a request, with the values of another context added.
 type valuedContext struct {
 	context.Context
 	values context.Context
@@ -61,7 +61,7 @@ func (c *valuedContext) Value(key any) any {
 //	userKey.Set(r, user)        // in a middleware
 //	user, ok := userKey.Get(r)  // in an action
 //
-// Two keys are different even if they have the same name. A Key is safe for concurrent use; a request is not.
+// Two keys are different even if they have the same name. A Key is safe for concurrent use, but a request is not.
 type Key[T any] struct{ name string }
 
 // keyed is a value of a request. The key is a *Key[T] and is compared by identity.
@@ -73,7 +73,7 @@ func NewKey[T any](name string) *Key[T] { return &Key[T]{name} }
 // String returns the key's name.
 func (k *Key[T]) String() string { return k.name }
 
-// Set stores the value v under k in the request and replaces an earlier one. A pointer is stored without an
+// Set stores the value v under k in the request and replaces an earlier value. A pointer is stored without an
 // allocation; a value of another type is moved to the heap.
 func (k *Key[T]) Set(r *Request, v T) {
 	r.alive()
@@ -91,7 +91,7 @@ func (k *Key[T]) Get(r *Request) (T, bool) {
 	r.alive()
 	for i := range r.values {
 		if r.values[i].key == any(k) {
-			// The type cannot differ: only Set with this very key stores here.
+			// The type cannot differ: only Set of this key stores a value under it.
 			v, _ := r.values[i].value.(T)
 			return v, true
 		}

@@ -15,14 +15,14 @@ import (
 // Decode decodes the request body as JSON into a T. The media type must be application/json or end
 // in +json. The body must hold one JSON value, contain no object members unknown to T, and fit the
 // limit of [Request.Bytes]. The error is a *ProblemDetails: 415 for another media type, 400 for
-// invalid JSON, and the errors of Bytes. A 400 has the byte offset of the fault, counted from 0.
+// invalid JSON, and the errors of Bytes. A 400 has the byte offset of the error, counted from 0.
 // For a value of the wrong type and for an unknown member it also has the JSON pointer (RFC 6901).
 // Errors of UnmarshalJSON methods are only logged.
 //
 // Values beyond 16 KB and four times their text, or 4 MB, are charged to the memory budget, see [Request.ReserveMemory].
 //
 // Decode follows encoding/json of Go 1.26. Strings are safe copies that share memory: a string that
-// is kept may retain 4 KB, and a string or number in an interface 24 KB.
+// the action keeps may retain 4 KB, and a string or number in an interface may retain 24 KB.
 func Decode[T any](r *Request) (T, error) {
 	var v T
 	if err := decode(r, jsonwire.DecoderFor(reflect.TypeFor[T]()), &v); err != nil {
@@ -42,7 +42,7 @@ func decode(r *Request, d *jsonwire.Decoder, v any) error {
 	}
 	if refused := d.Read(body, v, decodeLimits, r); refused != nil {
 		if r.bodyErr != nil {
-			return r.bodyErr // there was no room
+			return r.bodyErr // the budget had no room for the values
 		}
 		return decodeProblem(body, refused)
 	}
@@ -78,7 +78,7 @@ func wantJSON(contentType string) error {
 // longestMediaType limits how many bytes of a rejected media type an error repeats.
 const longestMediaType = 100
 
-// decodeProblem returns the problem for the first fault in a body.
+// decodeProblem returns the problem for the first error in a body.
 func decodeProblem(body []byte, p *jsonwire.Refusal) error {
 	switch p.Kind {
 	case jsonwire.ProblemSyntax, jsonwire.ProblemDepth:

@@ -15,8 +15,8 @@
 //
 // # Routes
 //
-// A pattern is a path with parameters: {id} takes a segment, {id:int} takes a segment that is an integer, {path...} takes
-// the rest. Package [github.com/dunlinhttp/dunlin/router] describes the constraints and the precedence of matching
+// A pattern is a path with parameters: {id} matches a segment, {id:int} matches a segment that is an integer, {path...}
+// matches the rest. Package [github.com/dunlinhttp/dunlin/router] describes the constraints and the precedence of matching
 // routes. [Request.Param] reads a parameter as text; [Param] reads it as a number, a time or another type.
 //
 // # Ownership
@@ -26,12 +26,12 @@
 // that tests detect a retained slice. An action that exceeds its [Group.WithTimeout] keeps its borrowed bytes until it
 // returns.
 //
-// A [Response] is a value. A response that owns encoded bytes or headers (JSON, Problem, Stream, any after
-// [Response.Header]) may be returned once: its memory returns to a pool when it has been sent.
+// A [Response] is a value. A response that owns encoded bytes or headers (from JSON, Problem or Stream, or any response
+// after [Response.Header]) may be returned once: its memory returns to a pool when it has been sent.
 //
 // # Engines
 //
 // On Linux, event loops serve HTTP/1 and HTTP/2 over TCP and unix sockets, with and without TLS. net/http serves
-// everything else. [Config].Engine selects the engine. The answers are the same, and actions may block on either. An [App] is also
-// an [http.Handler], for any other server.
+// other listeners and systems. [Config].Engine selects the engine. The answers are the same, and actions may block on
+// both engines. An [App] is also an [http.Handler], for any other server.
 package dunlin

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Drain ends the app in order, as Run does after a signal: Readiness answers 503, Config.Process.DrainGrace
-// passes, and Shutdown follows. If ctx ends first, even during the grace, Drain closes the
-// remaining connections and returns the error of ctx.
+// Drain ends the app as Run does after a signal: Readiness answers 503, Drain waits for
+// Config.Process.DrainGrace, and then calls Shutdown. If ctx ends first, even during the grace, Drain
+// closes the remaining connections and returns the error of ctx.
 func (a *App) Drain(ctx context.Context) error {
 	a.servers.Unready()
 	if a.config.Process.DrainGrace > 0 {
@@ -22,14 +22,14 @@ func (a *App) Drain(ctx context.Context) error {
 	return a.Shutdown(ctx)
 }
 
-// Draining returns a channel that is closed when the app begins to shut down. Long-running work
-// such as a stream should then end. The context of other requests is cancelled at the deadline of
-// the shutdown; the context of an event stream ([SSE]) is cancelled earlier, see there.
+// Draining returns a channel that is closed when the app begins to shut down. Long-running work such
+// as a stream should then end. The context of a request is cancelled at the deadline of the shutdown,
+// but that of an event stream is cancelled earlier, see [SSE].
 func (a *App) Draining() <-chan struct{} { return a.servers.Draining() }
 
 // Go runs f in its own goroutine as a background worker of the app, from the first Serve or Run until f returns. It may be
-// called before that, and while the app serves. When the app drains, the context of f ends after the app has stopped
-// accepting; Shutdown waits for f as it waits for requests. In a restart the worker of the new process starts earlier, see Run.
+// called before the app serves, and also later. When the app drains, it stops accepting connections and then cancels the context
+// of f. Shutdown waits for f as it waits for requests. In a restart the worker of the new process starts earlier, see Run.
 //
 // A panic of f is recovered and logged. An error is logged unless the context has ended. f is not called again. [Stats].Workers
 // counts workers by name; several may have the same name.
@@ -46,9 +46,9 @@ func (r *Request) Draining() <-chan struct{} { return r.app.Draining() }
 // noStore keeps answers about the current state out of caches.
 var noStore = NewHeaderBlock("Cache-Control", "no-store")
 
-// Readiness returns the action for a health route, which should be [Route.Critical]. It answers 200
-// «ok», and 503 «draining» once the app is about to end, so that load balancers stop sending
-// requests. After a restart that handed over the listeners it continues to answer 200.
+// Readiness returns the action for a health route, which should be [Route.Critical]. It answers 200 «ok»
+// while the app serves. It answers 503 «draining» once the app drains, so that load balancers stop sending
+// requests, but 200 in a restart, in which the new process serves the listeners.
 func (a *App) Readiness() Action {
 	return func(*Request) Response {
 		if !a.servers.Ready() {

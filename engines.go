@@ -44,7 +44,7 @@ func (a *App) tellAdapters() {
 	s.Pipeline, s.Handler = (*pipeline)(a), a
 	s.Log, s.Shed = a.asyncLog, &a.shed
 	s.Addresses = admission.NewAddresses(c.Limits.MaxConnectionsPerAddress)
-	trust, _ := clientaddr.ParseTrust(c.Proxy.Trusted) // validate has tried
+	trust, _ := clientaddr.ParseTrust(c.Proxy.Trusted) // validate has checked it
 	s.Proxies = clientaddr.NewSource(trust, http.CanonicalHeaderKey(c.Proxy.ForwardedHeader))
 	s.Budget = &a.memory.Budget
 	s.Budget.MaxWait = c.Timeouts.Memory
@@ -54,8 +54,8 @@ func (a *App) tellAdapters() {
 	s.Counting.Store(c.RouteStats == stats.On)
 }
 
-// proxyHeader returns the time limit for the PROXY protocol header of proxies' connections, or 0 if
-// they have none.
+// proxyHeader returns the time limit for the PROXY protocol header of connections from trusted proxies, or
+// 0 if their connections do not begin with one.
 func (c *Config) proxyHeader() time.Duration {
 	if !c.Proxy.Protocol {
 		return 0

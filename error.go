@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// ProblemDetails is an error with two audiences: the client receives it as application/problem+json
+// ProblemDetails is an error for two readers: the client receives it as application/problem+json
 // (RFC 9457), and the log receives its Cause, which is never sent. Return it from the code that
 // detects the error and answer with [Error], or answer with [Problem] directly.
 type ProblemDetails struct {
@@ -24,18 +24,18 @@ type ProblemDetails struct {
 	Detail   string // an explanation of this occurrence, for the client
 	Instance string // a URI for this occurrence
 
-	// Extensions are additional members of the object, written in order of their names. Names of
+	// Extensions are additional members of the JSON object, written in order of their names. Names of
 	// the members above are skipped.
 	Extensions map[string]any
 
 	Cause error // for the log
 
-	Temporary bool // the client may try again soon: the answer has Retry-After, with one second
+	Temporary bool // the client may try again soon: the answer has Retry-After: 1
 
 	memoryRefusal bool // the only cause is a temporary lack of memory
 }
 
-// Error returns status, title, detail and cause, for the log.
+// Error returns the status, title, detail and cause, for the log.
 func (p *ProblemDetails) Error() string {
 	s := strconv.Itoa(p.status()) + " " + p.title()
 	if p.Detail != "" {
@@ -91,11 +91,11 @@ func Problem(p *ProblemDetails) Response {
 	return r
 }
 
-// Error answers err. An error that is or wraps one with a method StatusCode() int is answered with
-// that status; a [ProblemDetails] also has a text for the client. An *http.MaxBytesError is a 413,
-// context.DeadlineExceeded a 503, and any other error a 500, without details for the client. The
-// error is logged: at level Error from 500 on, else at Debug. Failures answered with 503 and
-// Retry-After, such as an unavailable store, have one line a second at level Error, with a count.
+// Error answers err. If err is or wraps an error with a method StatusCode() int, the answer has that
+// status. The answer to a [ProblemDetails] also has its text for the client. An *http.MaxBytesError is
+// a 413, context.DeadlineExceeded a 503, and any other error a 500 without details. The error is
+// logged: at level Error from 500 on, else at Debug. Failures answered with 503 and Retry-After, such
+// as an unavailable store, have one line a second at level Error, with a count.
 //
 // An error with a method Response() Response provides the answer itself. If it also has a method
 // ProblemDetails() *ProblemDetails, its answer is a problem, see [Config].Problems.
@@ -164,7 +164,7 @@ func (a *App) callOnError(r *Request, err error) {
 	}
 }
 
-// noMemory returns the problem for memory that the budget has no room for.
+// noMemory returns the problem for a request for memory that the budget has refused.
 func (a *App) noMemory(what string, met memory.Cap) *ProblemDetails {
 	return &ProblemDetails{Status: http.StatusServiceUnavailable, Detail: "no room for " + what + ": " + a.memory.Budget.Why(met), Temporary: true, memoryRefusal: true}
 }

@@ -30,7 +30,8 @@ type groupFallback struct {
 	outer *groupFallback // of the parent group; nil for the app
 }
 
-// action returns an action of the innermost group that has one. selected returns it for a group, or nil.
+// action returns the action that selected returns for the innermost group that has one. selected returns
+// nil for a group without its own action.
 func (f *groupFallback) action(selected func(*fallbackSource) Action) Action {
 	for {
 		if now := f.Load(); now != nil {
@@ -44,15 +45,15 @@ func (f *groupFallback) action(selected func(*fallbackSource) Action) Action {
 
 // NotFound sets the action for requests to the host and below the prefix of the group whose path no route matches. All
 // middleware of the group wraps it, including middleware added later. In a group this middleware also wraps the other
-// answers of the app below the prefix: to wrong methods and versions, and to unclean paths. The innermost group decides;
-// its version does not matter. A group without its own action uses the action of its parent. The app answers 404 by
+// answers of the app below the prefix: to wrong methods and versions, and to unclean paths. The innermost group applies,
+// regardless of its version. A group without its own action uses the action of its parent. The app answers 404 by
 // default.
 func (g *Group) NotFound(act Action) {
 	g.setFallback("NotFound", act, func(s *fallbackSource) { s.notFound = act })
 }
 
-// MethodNotAllowed sets the action for requests whose path has routes, but none for the method. It adds the Allow header
-// to the response. Otherwise it is like NotFound. The app answers 405 by default.
+// MethodNotAllowed sets the action for requests whose path has routes for other methods only. The app adds the Allow
+// header to its response. Otherwise MethodNotAllowed is like NotFound. The app answers 405 by default.
 func (g *Group) MethodNotAllowed(act Action) {
 	g.setFallback("MethodNotAllowed", act, func(s *fallbackSource) { s.notAllowed = act })
 }
@@ -64,10 +65,10 @@ func (g *Group) setFallback(what string, act Action, change func(*fallbackSource
 	g.changeFallback(change, true)
 }
 
-// changeFallback changes the inputs of the fallback actions and rebuilds them. It calls middleware
+// changeFallback changes the inputs of the fallback actions and rebuilds the actions. It calls middleware
 // without the lock, because middleware may register routes, and repeats if the inputs have changed
-// in between. If another group has the prefix and host of this one already, it panics if must is set, and otherwise
-// changes only the middleware and features of the group.
+// meanwhile. If another group with the same prefix and host already has fallback actions, changeFallback panics
+// if must is set. Otherwise it changes only the middleware and features of the group.
 func (g *Group) changeFallback(change func(*fallbackSource), must bool) {
 	at, a := caller.Here(), g.app
 	for range 10 {
@@ -149,8 +150,8 @@ func answerOptions(r *Request) Response {
 	return NoContent() // OPTIONS *
 }
 
-// optionsOf returns the action for OPTIONS on a path that has routes, but none for OPTIONS. It runs the middleware of the
-// route for the method that a CORS preflight requests (Fetch standard, section 3.2.2), or of the first method in Allow.
+// optionsOf returns the action for OPTIONS on a path that has routes for other methods only. It runs the middleware of the
+// route for the method that a CORS preflight requests (Fetch standard, section 3.2.2), or for the first method in Allow.
 func (a *App) optionsOf(r *Request, host string) Action {
 	var match router.Match[*endpoint]
 	asked, _ := r.wire.Header("Access-Control-Request-Method")
@@ -168,7 +169,7 @@ func (a *App) optionsOf(r *Request, host string) Action {
 // missing returns the action for a request without a route.
 func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
 	f := a.routes.fallback.Load()
-	var match router.Match[*endpoint] // for the other lookups, because r.Param reads offsets in the original path
+	var match router.Match[*endpoint] // for lookups of other paths, because r.match has offsets in the original path
 	if strings.HasPrefix(r.s.Path, "/") && a.areas.Lookup(r.s.Method, host, r.s.Path, &match) == router.OutcomeFound {
 		f = match.Value().below.Load()
 		r.match.TakeParams(&match)
@@ -192,7 +193,7 @@ func (a *App) missing(r *Request, host string, outcome router.Outcome) Action {
 	clean, dirty := router.Clean(r.s.Path)
 	found := dirty
 	if dirty {
-		if a.areas.Lookup(r.s.Method, host, clean, &match) == router.OutcomeFound && match.Len() == 0 { // parameters would be offsets in clean
+		if a.areas.Lookup(r.s.Method, host, clean, &match) == router.OutcomeFound && match.Len() == 0 { // parameters would have offsets in clean
 			f = match.Value().below.Load()
 			r.within(f.source.features)
 		}

@@ -31,14 +31,14 @@ func File(path string) Response {
 func isSeparator(c rune) bool { return c == '/' || c == filepath.Separator }
 
 // FS answers with the named file of fsys and follows net/http: ranges (206, 416, several as multipart/byteranges),
-// conditional requests (304, 412) and HEAD. The name determines the media type, or else the first bytes do. For a
-// directory FS serves its index.html. It answers 404 if there is none, and for a name that cannot name a file: a name
-// rejected by fs.ValidPath, below a file, too long, or leading out of an os.Root. It answers 403 for a file without read
-// permission.
+// conditional requests (304, 412) and HEAD. The media type is that of the name's extension or, if it is unknown, that of
+// the first bytes. For a directory FS serves its index.html. It answers 404 if the file does not exist, and for a name
+// that cannot name a file: a name that fs.ValidPath rejects, a path below a file, a too long name, or a path out of an
+// os.Root. It answers 403 for a file without read permission.
 //
-// Last-Modified and ETag are derived from the time and size of the file, unless the response has
-// others set by Header. A file without a time, as in an embed.FS, has neither. With a status other
-// than 200 the complete file is sent and ranges and conditions are ignored.
+// Last-Modified and ETag are derived from the time and size of the file, unless they were set by
+// Header. The response for a file without a time, as in an embed.FS, has neither. With a status other
+// than 200, FS sends the complete file and ignores ranges and conditions.
 func FS(fsys fs.FS, name string) Response {
 	return fileResponse(fileSource{name: name, open: files.Opener(fsys.Open, name)})
 }
@@ -47,14 +47,14 @@ func FS(fsys fs.FS, name string) Response {
 //
 //	app.Get("/static/{path...}", dunlin.Files(os.DirFS("public")))
 //
-// It answers as [FS] does and never lists a directory. A directory with an index.html that is requested without a
-// trailing slash is redirected (308), and so is a file that is requested with one. A name with an escaped slash (%2F)
-// is not found, because routes that guard a part of the tree do not treat it as a slash. Names that begin with a dot,
-// such as .env and .git, are not found, except .well-known; [FS] serves them. Files without a time, as in an embed.FS,
-// are assumed to never change: their ETag is a hash of the content, computed on the first request.
+// It answers as [FS] does and never lists a directory. A request for a directory with an index.html is redirected (308)
+// to the path with a trailing slash, and a request for a file to the path without one. A name with an escaped slash (%2F)
+// is answered with 404, because routes that guard a part of the tree do not treat %2F as a slash. So are names that begin
+// with a dot, such as .env and .git, except .well-known. [FS] serves them. Files without a time, as in an embed.FS,
+// are assumed never to change: their ETag is a hash of the content, computed on the first request.
 //
 // An os.DirFS follows symbolic links out of its tree. If other programs can write to the tree, use
-// the FS of an [os.Root], which does not.
+// the FS of an [os.Root], which does not follow such links.
 func Files(fsys fs.FS) Action {
 	if fsys == nil {
 		panic("dunlin: Files: nil file system (called at " + callerPlace() + ")")
@@ -84,7 +84,7 @@ func Files(fsys fs.FS) Action {
 type fileSource struct {
 	name  string // for the media type
 	open  func() (f fs.File, index bool, err error)
-	tags  *files.Tags // of files without a time, or nil
+	tags  *files.Tags // ETags of files without a time, or nil
 	tree  bool        // the URL names the file, so relative links matter
 	slash bool        // the URL ends with a slash
 }
@@ -160,7 +160,7 @@ func redirectFile(req *Request, directory bool) Response {
 // A fileWriter is the ResponseWriter passed to http.ServeContent.
 type fileWriter struct {
 	*stdWriter
-	as int // the status of the response: 200 leaves it to ServeContent
+	as int // the status of the response; if it is 200, ServeContent chooses the status
 }
 
 // WriteHeader replaces status 200 with the status of the response.

@@ -20,9 +20,9 @@ const (
 )
 
 // Form returns the fields of a form in the request body, urlencoded or as multipart/form-data without files. It does
-// not include query parameters. The body is read once and completely; the caller owns the result. Errors are problems:
-// 415 for another media type or a form with files (see [Request.Parts]), 413 for more fields than Config.Limits.MaxFormFields,
-// 400 for a malformed form, and those of [Request.Bytes].
+// not include query parameters. It reads the whole body on the first call; later calls return the same map. Errors are
+// problems: 415 for another media type or a form with files (see [Request.Parts]), 413 for more fields than
+// Config.Limits.MaxFormFields, 400 for a malformed form, and those of [Request.Bytes].
 func (r *Request) Form() (url.Values, error) {
 	if f, ok := formKey.Get(r); ok {
 		return f.values, f.err
@@ -62,7 +62,7 @@ func (r *Request) parseForm() (url.Values, error) {
 	if most := r.app.config.Limits.MaxFormFields; bytes.Count(body, []byte("&")) >= most {
 		return nil, tooManyFields(most)
 	}
-	if n := 2 * len(body); n > trustedBody { // the text, and fields with escapes
+	if n := 2 * len(body); n > trustedBody { // a copy of the text, and of fields with escapes
 		if err := r.ReserveMemory(int64(n)); err != nil {
 			return nil, err
 		}
@@ -93,7 +93,7 @@ func (r *Request) parseMultipart() (url.Values, error) {
 	return values, nil
 }
 
-// readField reads one field of a form and charges its memory as that of the body.
+// readField reads one field of a form and charges its memory like that of the body.
 func (r *Request) readField(part io.Reader) ([]byte, error) {
 	const piece = 512
 	var value []byte
@@ -124,10 +124,10 @@ func unsupportedForm(detail string) error {
 }
 
 // Multipart returns a reader of a multipart/form-data body. It reads from the client as the parts are read, with memory
-// for one part's header and a buffer. Another media type is a 415 problem. Reading fails with the problems of
-// [Request.Body], which [Error] finds in the reader's errors; other errors of the reader report a malformed body.
-// [Request.Parts] turns these into problems and limits the number of parts. A caller of Multipart must limit it, unless
-// it calls ReadForm, which has a limit of 1,000 parts.
+// for one part's header and a buffer. The error for another media type is a 415 problem. The errors of the reader wrap the
+// problems of [Request.Body]; other errors of the reader report a malformed body. A caller of Multipart must limit the
+// number of parts, unless it calls ReadForm, which reads at most 1,000. [Request.Parts] limits the number of parts, and
+// its errors are problems.
 func (r *Request) Multipart() (*multipart.Reader, error) {
 	kind, params, err := mime.ParseMediaType(r.Header("Content-Type"))
 	switch {
@@ -152,8 +152,8 @@ func (p *Part) Read(b []byte) (int, error) {
 }
 
 // Parts yields the fields and files of a multipart/form-data body in order, as they arrive. The client waits while the
-// loop body runs. A part is valid until the next one; its unread content is skipped. Errors end the sequence. They are
-// the problems of [Request.Form], including 413 for more than Config.Limits.MaxFormFields parts.
+// loop body runs. A part is valid until the next one is yielded; its unread content is skipped. An error ends the
+// sequence. Errors are the problems of [Request.Form], including 413 for more than Config.Limits.MaxFormFields parts.
 func (r *Request) Parts() iter.Seq2[*Part, error] {
 	return func(yield func(*Part, error) bool) {
 		reader, err := r.Multipart()
@@ -185,8 +185,8 @@ func (r *Request) Parts() iter.Seq2[*Part, error] {
 	}
 }
 
-// headersPerPart is the average number of headers that each part may have, over MaxFormFields
-// parts. mime/multipart limits each part to 10,000.
+// headersPerPart times MaxFormFields is the maximum number of headers of all parts together.
+// mime/multipart limits the headers of one part to 10,000.
 const headersPerPart = 10
 
 // tooManyFields returns the problem of a form with more fields than its limit.

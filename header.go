@@ -6,15 +6,15 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// A HeaderBlock is an immutable set of response headers, rendered once: as wire bytes for the loop engine and as shared
-// value slices for the map of net/http. It costs one copy for each response and is safe for concurrent use. Create
+// A HeaderBlock is an immutable set of response headers, rendered once: as bytes of HTTP/1.1 for the loop engine and as
+// shared value slices for the map of net/http. Each response costs one copy. A block is safe for concurrent use. Create
 // blocks at start-up and share them:
 //
 //	var static = dunlin.NewHeaderBlock("Cache-Control", "public,max-age=30", "Vary", "Accept")
 type HeaderBlock struct{ block exchange.Block }
 
 // NewHeaderBlock returns a block of alternating names and values. A name that occurs several times is sent several
-// times. It panics if a name or a value is invalid in a response, because a block is a constant of the program.
+// times. It panics if a name or a value is invalid in a response.
 func NewHeaderBlock(pairs ...string) *HeaderBlock {
 	b := new(HeaderBlock)
 	b.block.Init()
@@ -68,15 +68,15 @@ func (b *HeaderBlock) Get(name string) string {
 	return ""
 }
 
-// SetIn sets the block's headers in a header map of net/http, for standard handlers. It shares the block's value
-// slices, so only the map costs memory. The slices must not be written to; appending to one copies it.
+// SetIn sets the block's headers in a header map of net/http, for standard handlers. The map shares the block's value
+// slices, so the caller must not write to them. It may append to a slice, which copies it.
 func (b *HeaderBlock) SetIn(h http.Header) {
 	if b != nil {
 		b.block.SetIn(h)
 	}
 }
 
-// String returns the block in its wire format.
+// String returns the header lines of the block in the format of HTTP/1.1.
 func (b *HeaderBlock) String() string {
 	if b == nil {
 		return ""
@@ -95,11 +95,11 @@ func (*inside) DefaultHeaders(resp Response, block *HeaderBlock) Response {
 // inside holds internal methods for the packages ext and middleware and module otel.
 type inside struct{}
 
-// Internal returns the methods for packages of this module, such as ext, that are not part of the API. The type of its parameter is
-// internal, so no other package can call it.
+// Internal returns methods for other packages of this module, such as ext. They are not part of the API: the type of the parameter
+// is internal, so that packages of other modules cannot call Internal.
 func Internal(exchange.Module) *inside { return nil }
 
-// Glance returns the facts that most middleware needs, in one call, see [exchange.Wire]. origin is borrowed.
+// Glance returns the facts that most middleware needs in one call, see [exchange.Wire]. origin is borrowed.
 func (*inside) Glance(r *Request, name string, client bool) (named bool, origin string, ip, now int64) {
 	r.alive()
 	return r.wire.Glance(name, client)
@@ -111,7 +111,7 @@ func (*inside) Among(r *Request, names *exchange.Names) uint64 {
 	return r.wire.Among(names)
 }
 
-// Version calls Version of the request's wire. Std also has the version, but changes how the body is read.
+// Version calls Version of the request's wire. Std also has the version, but a call of Std changes how the body is read.
 func (*inside) Version(r *Request) string { return r.wire.Version() }
 
 // Spelling calls Spelling of the request's wire.
@@ -126,7 +126,7 @@ func (*inside) Credentials(r *Request, more exchange.Credentials, fields bool) e
 // Overlaid returns the names of the fields set by WithHeaders.
 func (*inside) Overlaid(r *Request) []string { return r.overlaid() }
 
-// Gather lets the answer of a standard handler be gathered if it announces a length of at most the given number of bytes.
+// Gather makes the answer of a standard handler complete, not streamed, if its announced length is at most limit bytes.
 func (*inside) Gather(r *Request, limit int64) { r.s.Gather(limit) }
 
 // SendID sets the header h to the ID of r, adds the other fields of h that resp lacks, and sets those of block unless
@@ -154,8 +154,8 @@ func (*inside) SendID(h *exchange.IDHeader, resp Response, r *Request, block *He
 	return resp.defaultFields(h.Others).With(block)
 }
 
-// SendIDAgain is SendID for a response whose headers have had this result before. It reports false, and does nothing,
-// for others.
+// SendIDAgain is SendID for a response with the same headers as an earlier response that SendID has changed. For another
+// response it does nothing and reports false.
 func (*inside) SendIDAgain(h *exchange.IDHeader, resp Response, r *Request, block *HeaderBlock) (set Response, ok bool) {
 	if r.s.Numbers && r.s.Route.Timeout == 0 {
 		resp.a, ok = resp.a.IdentifyAgain(h.Block, &r.id, &r.s.Strings, &block.block)

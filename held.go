@@ -9,12 +9,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
-// Memory that the framework holds for a request, in addition to the engine's, is charged to an account
-// (memory.Budget). On the loop engine this is the account of the connection. On net/http each request has an
-// account of its own, because an HTTP/2 connection carries many requests.
+// Memory that the framework holds for a request, in addition to the buffers of the engine, is charged to an account
+// (memory.Budget). On the loop engine this is the account of the connection. On net/http each request has its own
+// account, because an HTTP/2 connection has many requests.
 
-// A client that announces a large body and sends nothing must not cost memory. A body of up to trustedBody bytes gets its
-// memory at once. A larger one gets firstBody, and then memory for the received bytes.
+// A client that announces a large body and sends nothing must not cost memory. The memory for a body of up to trustedBody
+// bytes is allocated at once. For a larger body firstBody bytes are allocated, and then memory for the received bytes.
 const (
 	trustedBody = 64 << 10
 	firstBody   = 16 << 10
@@ -36,8 +36,8 @@ func (r *Request) maxStdBody() int64 {
 	return r.route.shared.MaxBody
 }
 
-// holdBody charges a total of capacity bytes for the request's body. It returns a 413 problem for a body that can
-// never fit, and a 503 problem if no room is made. A small holder never waits here.
+// holdBody charges a total of capacity bytes for the request's body. It may wait for room if the account is large. It
+// returns a 413 problem for a body that can never fit, and a 503 problem if the budget has no room.
 func (r *Request) holdBody(capacity int, announced int64) error {
 	if most := r.app.memory.Budget.MostBody(); most > 0 && max(int64(capacity), announced) > most {
 		r.wire.RefuseBody()
@@ -87,7 +87,7 @@ func (r *Request) awaitMemory(resp *Response) bool {
 // ReserveMemory charges n more bytes to the memory budget until the request ends, in addition to its body. [Decode],
 // [Request.Form] and typed actions call it for values that need much more memory than their text. It does not wait. The error
 // is a 503 problem if there is no room, and a 413 problem if one request can never have so much memory. Later calls return
-// the same error, and also that of a body that could not be read.
+// the same error. If the body could not be read, ReserveMemory returns the error of reading it.
 func (r *Request) ReserveMemory(n int64) error {
 	r.alive()
 	switch {
@@ -100,7 +100,7 @@ func (r *Request) ReserveMemory(n int64) error {
 	return r.bodyErr
 }
 
-// opensAccount reports false if the request has been answered without its action.
+// opensAccount ensures that the request has an account. It reports false if the request has been answered without its action.
 func (r *Request) opensAccount() bool {
 	if r.account == nil {
 		r.account = r.wire.Account()
@@ -108,15 +108,14 @@ func (r *Request) opensAccount() bool {
 	return r.account != nil
 }
 
-// noteBody records that n more bytes of the body have arrived, and how many are left (-1: unknown). The account is
-// judged by its progress.
+// noteBody records for the account that n more bytes of the body have arrived, and that left bytes remain (-1: unknown).
 func (r *Request) noteBody(n int, left int64) {
 	if r.account != nil && n > 0 {
 		r.account.Progress(int64(n), left)
 	}
 }
 
-// bodyEnded returns the error that ended the reading of the body: err, or a problem if other requests need its memory.
+// bodyEnded returns the error that ended the reading of the body: err, or a problem if the account was evicted.
 func (r *Request) bodyEnded(err error) error {
 	switch {
 	case r.account == nil:
@@ -128,7 +127,8 @@ func (r *Request) bodyEnded(err error) error {
 	return err
 }
 
-// releaseBody releases the memory held for the request. For an abandoned request it is called without end.
+// releaseBody releases the memory held for the request. end calls it; for an abandoned request, which has no call of end,
+// others call it.
 func (r *Request) releaseBody() {
 	if r.account == nil {
 		return

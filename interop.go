@@ -13,14 +13,13 @@ import (
 // FromStd returns an action that calls a standard handler, on either engine. The output of the handler is gathered and
 // becomes the action's Response, so that middleware sees the real status, headers and body.
 //
-// A handler that writes more than 32 KB, or flushes, is suspended: the action returns a streaming response, and the handler
-// continues when that is sent. Middleware does not see interim responses (1xx), nor connections that the handler hijacks.
-// With middleware around it, the handler runs on a separate goroutine.
+// A handler that writes more than 32 KB, or flushes, is suspended: the action returns a streamed response, and the handler
+// continues when the response is sent. Middleware does not see interim responses (1xx) and connections that the handler
+// hijacks. If middleware wraps the action, the handler runs on a separate goroutine.
 //
 // The handler reads the body as it arrives, or the bytes that Request.Bytes has read. Group.WithMaxBody and Route.MaxBody
-// bound it; Config.Limits.MaxBody does not. Its Request.Pattern is the pattern of the route, without a method or host, and
-// its Request.PathValue returns the parameters.
-// Request.PathValue returns the parameters.
+// limit the body; Config.Limits.MaxBody does not. The handler's http.Request has the pattern of the route, without a method or
+// host, in Pattern, and its PathValue returns the parameters.
 func FromStd(h http.Handler) Action {
 	if h == nil {
 		panic("dunlin: FromStd: nil handler (called at " + callerPlace() + ")")
@@ -43,8 +42,7 @@ func stdAction(h http.Handler) Action {
 	}
 }
 
-// setMatch stores the match in a standard request that only the handler uses, like http.ServeMux does. Pattern is the pattern
-// of the route, without a method.
+// setMatch stores the match in a standard request that only the handler uses, as http.ServeMux does.
 func (r *Request) setMatch(req *http.Request) {
 	if r.s.Sent != "" {
 		rewrite.SetPath(req, r.s.Path)
@@ -70,8 +68,8 @@ func newStdWriter(r *Request) *stdWriter {
 	return w
 }
 
-// Begin sends the head of an answer that can be held back no longer. A handler inside middleware is suspended first,
-// until the head has passed the middleware.
+// Begin sends the head of an answer that is too long to be gathered, or that the handler flushes. A handler inside
+// middleware is suspended first, until the head has passed the middleware.
 func (w *stdWriter) Begin(head *exchange.Answer, length int64) (exchange.Sink, error) {
 	if w.suspension != nil {
 		return w.suspension.pause()
@@ -87,7 +85,7 @@ func (w *stdWriter) Begin(head *exchange.Answer, length int64) (exchange.Sink, e
 	return sink, nil
 }
 
-// Account returns the account that the handler's memory is charged to, or nil after the request has been answered otherwise.
+// Account returns the account that is charged for the handler's memory, or nil if the request has been answered without the handler.
 func (w *stdWriter) Account() *memory.Account {
 	w.r.opensAccount()
 	return w.r.account
@@ -108,5 +106,5 @@ func (w *stdWriter) run(h http.Handler, req *http.Request) {
 	h.ServeHTTP(w.For(req.ProtoMajor), req)
 }
 
-// errDiscarded is the error of writes to an answer that middleware has replaced.
+// errDiscarded is the error that a handler gets when it writes to an answer that middleware has replaced.
 var errDiscarded = errors.New("dunlin: middleware has answered instead of the handler")

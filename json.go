@@ -16,18 +16,16 @@ type JSONOption uint8
 // text is safe inside HTML.
 const JSONNoEscapeHTML JSONOption = 1
 
-// JSONNilAsEmpty writes nil slices as [], nil maps as {} and nil byte slices as "", where encoding/json writes null.
-// Clients then need not expect both.
+// JSONNilAsEmpty writes nil slices as [], nil maps as {} and nil byte slices as "". encoding/json writes null for them.
 const JSONNilAsEmpty JSONOption = 2
 
-// JSONOmitWriteOnly leaves out members whose fields have the tag writeOnly:"true", as the answers of package typed do. It
+// JSONOmitWriteOnly omits members whose fields have the tag writeOnly:"true", as package typed does in answers. It
 // does not affect the output of MarshalJSON methods.
 const JSONOmitWriteOnly JSONOption = 3
 
-// JSON answers 200 with v as application/json, byte for byte as json.Marshal writes it. It encodes v before it
-// returns, so v may change afterwards. Plain values (structs, slices, maps, strings and numbers, without MarshalJSON
-// or MarshalText) are encoded without allocating. A value that cannot be encoded makes the response a 500 whose cause
-// is logged.
+// JSON answers 200 with v as application/json, in the bytes of json.Marshal. It encodes v before it returns, so v may
+// change afterwards. Plain values (structs, slices, maps, strings and numbers, without MarshalJSON or MarshalText) are
+// encoded without an allocation. A value that cannot be encoded makes the response a 500 whose cause is logged.
 func JSON[T any](v T, options ...JSONOption) Response {
 	x := exchange.NewOwn(&blockJSON.block)
 	body, err := jsonwire.Append(x.Buf[:0], &v, jsonOptions(options))

@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	// seqAtOnce is the maximum length of a sequence that is encoded at once, in bytes.
+	// seqAtOnce is the maximum length of a sequence that is encoded before the response is sent, in bytes.
 	seqAtOnce = 64 << 10
 	// seqPiece is the length at which a piece of a longer sequence is sent, in bytes.
 	seqPiece = 12 << 10
 )
 
-// seqBuffers holds buffers for the pieces, with room for a last element.
+// seqBuffers holds buffers for the pieces. The last element of a piece may exceed seqPiece by 2 KiB.
 var seqBuffers = sync.Pool{New: func() any { return new([seqPiece + 2<<10]byte) }}
 
-// JSONSeq answers 200 with the elements of seq as a JSON array. It encodes each element as it is produced, so the
-// whole array exists only as JSON. An array of up to 64 KB is encoded at once, like the value given to [JSON].
+// JSONSeq answers 200 with the elements of seq as a JSON array. It encodes each element when seq yields it, so the
+// elements need not be in memory together. An array of up to 64 KB is encoded before JSONSeq returns.
 //
 // A longer array is streamed. The rest of seq runs when the response is sent, after the action has returned, in a
 // coroutine that alternates with the request's goroutine. seq may use the request, but nothing that the action closes
-// on return; seq itself should open and close its sources. From then on an element that cannot be encoded, or a panic,
-// cuts the connection, as for [Stream]. For HEAD the rest does not run. If the response is never sent, the garbage
-// collector stops seq.
+// on return: seq itself should open and close its sources. While the array is streamed, an element that cannot be encoded,
+// or a panic, cuts the connection, as for [Stream]. For HEAD the rest does not run. If the response is never sent, the
+// garbage collector stops seq.
 func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
 	x := exchange.NewOwn(&blockJSON.block)
 	e, stop := jsonwire.NewSequence(x.Buf[:0], seq, jsonOptions(options))
@@ -54,7 +54,7 @@ func JSONSeq[T any](seq iter.Seq[T], options ...JSONOption) Response {
 		if !rest.used.CompareAndSwap(false, true) {
 			return failLate(planned, exchange.ErrStale)
 		}
-		defer runtime.KeepAlive(rest) // otherwise the collector stops it, too
+		defer runtime.KeepAlive(rest) // otherwise the cleanup stops the sequence while it runs
 		defer endSeq(rest.stop, r.app.log)
 		return (&streamWriter{r: r, planned: planned}).run(func(w io.Writer) error {
 			return writeSequence(w, e)
@@ -68,8 +68,8 @@ type seqRest struct {
 	used atomic.Bool
 }
 
-// endSeq stops a sequence before its end. A sequence that continues panics; the panic is only logged, because no
-// answer is left to report it.
+// endSeq stops a sequence before its end. A sequence that continues after that panics. The panic is only logged, because
+// there is no answer to report it.
 func endSeq(stop func(), logger *slog.Logger) {
 	defer func() {
 		if v := recover(); v != nil {

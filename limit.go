@@ -12,11 +12,11 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// WithTimeout returns a group whose routes are answered with 503 if their action has not returned after d. Zero sets no
-// timeout. It counts until the answer begins: a streamed response may take any time.
+// WithTimeout returns a group whose routes are answered with 503 if their action has not returned after d. Zero removes
+// the timeout. The time ends when the answer begins: a streamed response may take any time.
 //
-// The context of the request ends with the timeout, so that the action can stop. Once the answer has begun the context
-// has no deadline: a stream or a hijacked connection continues until the client leaves.
+// The context of the request is cancelled at the timeout, so that the action can stop. Once the answer has begun the context
+// has no deadline: a stream or a hijacked connection continues until the client disconnects.
 func (g *Group) WithTimeout(d time.Duration) *Group {
 	if d < 0 {
 		panic(fmt.Sprintf("dunlin: WithTimeout(%v): it must not be negative (called at %s)", d, callerPlace()))
@@ -45,7 +45,7 @@ type limit struct {
 
 	running atomic.Int64 // number of running requests, for a limit without keys
 
-	// For a limit for each client: by key, or by address if key is nil or returns "".
+	// These fields are for a limit for each client: by key, or by address if key is nil or returns "".
 	key       func(*Request) string
 	keys      *admission.Keys
 	addresses *admission.Addresses // nil for a limit without keys
@@ -58,18 +58,18 @@ type slot struct {
 	ip    netip.Addr // address of the client, if key is ""
 }
 
-// Limit bounds how many requests of the route are served at once, on all connections. Further ones are answered with
+// Limit limits how many requests of the route are served at once, on all connections. Further requests are answered with
 // 503 and Retry-After, before any middleware runs. A request counts until its action has returned, even if a timeout
-// has answered it; a stream counts until it has ended. Call Limit before the first request of the route.
+// has answered it. A stream counts until it has ended. Call Limit before the first request of the route.
 func (r *Route) Limit(n int) *Route {
 	r.guard(r.app.newLimit("Limit", n, r.shared.Pattern))
 	return r
 }
 
-// LimitBy bounds how many requests of the route are served at once for each client. Further ones are answered with 429
-// and Retry-After. key returns the client. If it is nil, or returns "", the client is its address, see Request.Remote;
-// the first 64 bits of an IPv6 address count. key runs before any middleware and must check its input: a client that
-// invents keys gets a limit for each. Otherwise LimitBy is like Limit.
+// LimitBy limits how many requests of the route are served at once for each client. Further requests are answered with
+// 429 and Retry-After. key returns a key of the client. If key is nil, or returns "", clients are distinguished by their
+// address, see Request.Remote, or by the first 64 bits of an IPv6 address. key runs before any middleware and must check
+// its input, because a client with many keys gets the limit many times. Otherwise LimitBy is like Limit.
 func (r *Route) LimitBy(key func(*Request) string, n int) *Route {
 	r.guard(r.app.newLimitBy("LimitBy", key, n, r.shared.Pattern))
 	return r
@@ -114,7 +114,7 @@ func (a *App) newLimitBy(what string, key func(*Request) string, n int, pattern 
 	return l
 }
 
-// guard puts the endpoint under limits.
+// guard adds limits to the endpoint.
 func (e *endpoint) guard(limits ...*limit) {
 	if len(e.limits) == 0 && len(limits) > 0 {
 		act := e.action
@@ -188,15 +188,15 @@ func (r *Request) releaseLimits() {
 	u.slots = u.slots[:0]
 }
 
-// Critical exempts the route's requests from refusals in an overload, and serves them before others that wait for a
-// goroutine. It is for health checks and diagnostics. Limits of the route still apply. Call it before the first request of
-// the route.
+// Critical exempts the route's requests from refusals in an overload, and serves them before other requests that wait
+// for a goroutine. Use it for health checks and diagnostics. Limits of the route still apply. Call it before the first
+// request of the route.
 func (r *Route) Critical() *Route {
 	r.shared.Critical = true
 	return r
 }
 
-// notNow returns a reusable answer that refuses a request for a moment.
+// notNow returns an answer with Retry-After: 1 that refuses a request. It may be sent any number of times.
 func notNow(status int, detail string) Response {
 	p := &ProblemDetails{Status: status, Detail: detail}
 	body, _ := p.append(nil) // only extensions can fail

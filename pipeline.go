@@ -39,7 +39,7 @@ func (p *pipeline) NotNow(detail string) exchange.Answer {
 	return notNow(http.StatusServiceUnavailable, detail).a
 }
 
-// Answer is Error for a problem of an adapter; its cause is only logged.
+// Answer is Error for a problem of an adapter. The cause of the problem is only logged.
 func (p *pipeline) Answer(err error) exchange.Answer {
 	if p, ok := errors.AsType[*ProblemDetails](err); ok {
 		return Problem(p).a

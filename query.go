@@ -7,8 +7,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/urlquery"
 )
 
-// Query returns the first value of the named query parameter, unescaped, or "" if there is none. It skips a malformed
-// pair (a bad escape, a semicolon), as net/url does.
+// Query returns the first value of the named query parameter, unescaped, or "" if there is none. Like net/url it skips a
+// malformed parameter: with an invalid escape or a semicolon.
 func (r *Request) Query(name string) string {
 	s, _ := r.queryValue(name)
 	return r.own(s)
@@ -67,7 +67,7 @@ func (r *Request) keyIs(key, name string) bool {
 	return ok && string(plain) == name
 }
 
-// queryText returns an escaped value. The value is safe only if it contained an escape: see own.
+// queryText returns the unescaped form of a value. If the value has no escape, the result may be borrowed, see own.
 func (r *Request) queryText(value string) (string, bool) {
 	if strings.IndexByte(value, '%') < 0 && strings.IndexByte(value, '+') < 0 {
 		return value, true

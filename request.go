@@ -28,9 +28,8 @@ type Middleware func(Action) Action
 // A Feature extends all answers of an app or a group, see [Group.Install]. The features of package middleware are RequestID, CORS,
 // SecureHeaders, RateLimit and AccessLog. For another one use [Hooks], or a type that embeds it.
 type Feature interface {
-	// Middleware returns the feature as middleware for a group or a single route. It sees only the
-	// requests that reach it: an answer that bypasses middleware, such as a late 503, gets no headers
-	// from it.
+	// Middleware returns the feature as middleware for a group or a single route. The middleware does not
+	// change answers that are made without it, such as the 503 at a timeout.
 	Middleware() Middleware
 
 	hooks() Hooks
@@ -42,13 +41,13 @@ type Hooks struct {
 	// Wrap wraps actions, around all middleware that Use adds.
 	Wrap Middleware
 
-	// Headers returns resp with headers added. It is called for each answer, after Wrap: also for answers
-	// that no action made, see [observe.Source]. It must not change status or body. After a panic or an
-	// invalid change, which is logged, the answer is sent without these headers.
+	// Headers returns resp with headers added. It is called for each answer, after Wrap, and also for answers
+	// that no action made, see [observe.Source]. It must not change the status or the body. A panic or an
+	// invalid change is logged, and the answer is sent without these headers.
 	Headers func(info *AnswerInfo, resp Response) Response
 
-	// Observe is called once for each answer: after the last byte of a streamed answer, and before
-	// sending any other.
+	// Observe is called once for each answer: for a streamed answer after its last byte, for another
+	// answer before it is sent.
 	Observe func(info *AnswerInfo)
 }
 
@@ -70,12 +69,12 @@ func (h Hooks) Middleware() Middleware {
 	}
 }
 
-// A fusible feature is one of package middleware. Its Wrap runs no user code except the wrapped action
-// and does not panic. It adds all headers that Headers would add.
+// A fusible feature is a feature of package middleware that can be combined with an adjacent one. Its Wrap
+// does not panic and runs no user code except the wrapped action. Wrap adds all headers that Headers would add.
 type fusible interface {
 	Feature
 
-	// Fuse returns a feature for two adjacent ones, or nil if there is none.
+	// Fuse returns one feature that does the work of this one and of inner, or nil if there is none.
 	Fuse(inner Feature) Feature
 }
 
@@ -94,9 +93,9 @@ func install(f Feature) installed {
 }
 
 // A Request is the request that an action answers. It belongs to the action: no goroutine may use it after the action
-// has returned or, for a response sent piece by piece ([Stream], [SSE], [JSONSeq]), after the sending function has
-// returned. Strings from it stay valid forever; byte slices are borrowed, see the package comment. In builds with the
-// race detector, late use of a Request panics.
+// has returned or, for a streamed response ([Stream], [SSE], [JSONSeq]), after the function that produces the body has
+// returned. Strings from a Request stay valid forever; byte slices are borrowed, see the package comment. In builds with
+// the race detector, later use of a Request panics.
 type Request struct {
 	app   *App
 	wire  exchange.Wire
@@ -105,22 +104,21 @@ type Request struct {
 	act   Action    // action of the request
 	s     exchange.State
 
-	ended  invariants.Flag // set when the action has returned and its response has been sent
-	depth  int32           // running calls of App.run
-	source exchange.Source // origin of the answer
-	unread bool            // set if the request could not be read
-	told   bool            // OnError has been called for the answer
-	// options makes the route's middleware lead to answerOptions.
-	options bool
-	shared  sync.Mutex // guards id and watch while an answer is made without the action
-	watch   *watch     // made on first use
+	ended   invariants.Flag // set when the action has returned and its response has been sent
+	depth   int32           // running calls of App.run
+	source  exchange.Source // origin of the answer
+	unread  bool            // set if the request could not be read
+	told    bool            // OnError has been called for the answer
+	options bool            // the request is OPTIONS without a route of its own: answerOptions replaces the action
+	shared  sync.Mutex      // guards id and watch while an answer is made without the action
+	watch   *watch          // made on first use
 
 	uncommon *uncommon // made on first use
 
 	id       exchange.Identity
 	values   []keyed
 	account  *memory.Account // account that is charged for the memory of the request; nil for none
-	bodyHeld int64           // bytes of it for the body
+	bodyHeld int64           // bytes charged to account for the body
 	bodyErr  error           // error of reading the body
 }
 
@@ -160,7 +158,7 @@ func (r *Request) rest() *restOfChain {
 	return r.uncommon.rest
 }
 
-// within records the features of an action that is not that of a route.
+// within records the features around an action that belongs to no route.
 func (r *Request) within(f *features) {
 	if f != nil || r.uncommon != nil {
 		r.more().features = f
@@ -194,8 +192,8 @@ func (r *Request) matched(e *endpoint) {
 	}
 }
 
-// alive panics, in builds with the race detector, if the request is used after its action has returned. In other
-// builds it may be another request by then.
+// alive panics, in builds with the race detector, if the request is used after its action has returned. By then the
+// memory of the Request may serve another request.
 func (r *Request) alive() {
 	if r.ended.IsSet() {
 		panic("dunlin: a Request is used after its action has returned: it is another request by now. Copy what is needed before.")
@@ -228,7 +226,7 @@ func (r *Request) Method() string {
 	return r.s.Method
 }
 
-// Path returns the matched path, percent-decoded except for %2F and %25, so that an escaped slash is not taken for a
+// Path returns the matched path. It is percent-decoded except for %2F and %25, so that an escaped slash differs from a
 // separator.
 func (r *Request) Path() string {
 	r.alive()
@@ -308,8 +306,7 @@ func (r *Request) paramAt(i int) string {
 	if strings.IndexByte(value, '%') < 0 {
 		return r.own(value)
 	}
-	// The path itself may be in scratch, so appending must not touch scratch.
-	var plain [128]byte
+	var plain [128]byte // not the buffer of r.s.Strings, which may contain the path
 	return r.s.Strings.Copy(router.AppendValue(plain[:0], value))
 }
 
@@ -323,9 +320,9 @@ func (r *Request) Header(name string) string {
 	return s
 }
 
-// HeaderList returns all values of the named request header as one. Values of several lines are joined by a comma and
-// a space, those of Cookie by a semicolon and a space (RFC 9110 section 5.3, RFC 9113 section 8.2.3). It returns "" if
-// there is none.
+// HeaderList returns all values of the named request header in one string. Values of several lines are joined by a comma
+// and a space, those of Cookie by a semicolon and a space (RFC 9110 section 5.3, RFC 9113 section 8.2.3). It returns ""
+// if there is no such header.
 func (r *Request) HeaderList(name string) string {
 	r.alive()
 	if r.decoded() && exchange.AboutCoding(name) {
@@ -334,7 +331,7 @@ func (r *Request) HeaderList(name string) string {
 	return r.own(r.wire.List(name))
 }
 
-// Headers yields every request header; a repeated name is yielded each time.
+// Headers yields the name and value of every request header line.
 func (r *Request) Headers() iter.Seq2[string, string] {
 	r.alive()
 	if r.decoded() {
@@ -345,7 +342,7 @@ func (r *Request) Headers() iter.Seq2[string, string] {
 	return r.wire.Headers
 }
 
-// overlaid returns the names of the fields set by WithHeaders, also outside standard middleware.
+// overlaid returns the names of the fields set by WithHeaders, including calls outside standard middleware.
 func (r *Request) overlaid() (names []string) {
 	if rest := r.rest(); rest != nil {
 		names = rest.names
@@ -353,15 +350,15 @@ func (r *Request) overlaid() (names []string) {
 	return append(names[:len(names):len(names)], exchange.Overlaid(r.wire)...)
 }
 
-// TLS returns the TLS state of the connection, or nil in clear text. The requests of the connection share it, and it
-// must not be changed. Behind a proxy it is the proxy's.
+// TLS returns the TLS state of the connection, or nil in clear text. All requests of the connection share the state, so it
+// must not be changed. Behind a proxy this is the state of the proxy's connection.
 func (r *Request) TLS() *tls.ConnectionState {
 	r.alive()
 	return r.wire.TLS()
 }
 
-// Context returns the request's context. It is cancelled when the client disconnects, when the server is told to stop
-// at once, when the timeout of the route has passed, and when the action has returned and its response, including a
+// Context returns the request's context. It is cancelled when the client disconnects, when a shutdown reaches its
+// deadline, when the timeout of the route has passed, and when the action has returned and its response, including a
 // stream, has been sent. While events are sent ([SSE]) it is that of [Events.Context]. SetContext adds values to it.
 func (r *Request) Context() context.Context {
 	r.alive()
@@ -369,14 +366,14 @@ func (r *Request) Context() context.Context {
 }
 
 // Std returns the request as a net/http request, for libraries that need one. It is made on first use and valid until
-// the action returns. Its body is that of the request, or the bytes that Bytes has read.
+// the action returns. Its body is the body of the request, or the bytes that Bytes has read.
 func (r *Request) Std() *http.Request {
 	r.alive()
 	return r.stdRequest()
 }
 
-// ID returns the identifier of the request: 26 characters that are unique but no secret, or the ID that middleware has
-// set with SetID.
+// ID returns the identifier of the request: 26 characters that are unique but not secret, or the ID that middleware has
+// set with ext.SetID.
 func (r *Request) ID() string {
 	r.alive()
 	return r.identity()

@@ -12,14 +12,14 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// A Response is the result of an action: status, headers and body, complete before its first byte is sent. It is a
-// value; each modifier returns a new one and leaves its receiver unchanged:
+// A Response is the result of an action: status, headers and body. It is a value: each modifier returns a new Response and
+// leaves its receiver unchanged:
 //
 //	return dunlin.JSON(user).Status(201).Header("Location", "/users/7")
 //
-// A Response that owns memory (from JSON or Problem, or after Header) may be returned from an action once; returning it
-// again is answered with a 500 and a log line. Plain ones (Text, HTML, Empty, with Status, Headers and Cache) may be kept
-// in a variable and returned any number of times, by any number of goroutines.
+// A Response that owns memory (from JSON or Problem, or after Header) may be returned from an action once. If it is
+// returned again, the answer is a 500 whose cause is logged. A plain Response (Text, HTML, Empty, with Status, With and
+// Cache) may be kept in a variable and returned any number of times, by any number of goroutines.
 //
 // The zero Response is empty and is answered with a 500, which middleware sees.
 type Response struct {
@@ -55,8 +55,8 @@ func HTML(s string) Response {
 	return plain(http.StatusOK, blockHTML, s)
 }
 
-// Bytes answers 200 with b as contentType; "" stands for application/octet-stream. The response keeps b, which must
-// not change until it has been sent. The slice of [Request.Bytes] may be passed on.
+// Bytes answers 200 with b as contentType; "" means application/octet-stream. The response keeps b, which must not
+// change until the response has been sent. b may be the result of [Request.Bytes].
 func Bytes(contentType string, b []byte) Response {
 	body := view.String(b)
 	switch contentType {
@@ -86,14 +86,14 @@ func Created(location string) Response {
 	return Empty().Status(http.StatusCreated).Header("Location", location)
 }
 
-// Redirect answers 303 See Other: the client fetches location with GET. Status selects another kind: 301 and 308 are
+// Redirect answers 303 See Other: the client fetches location with GET. Status selects another redirect: 301 and 308 are
 // permanent, 307 and 308 keep the method.
 func Redirect(location string) Response {
 	return Empty().Status(http.StatusSeeOther).Header("Location", location)
 }
 
-// Status returns the response with another status code, 200 to 599. A response that reports a failure keeps its 500.
-// Headers that describe the content (Content-Type, Cache-Control, Location and the like) are dropped from it.
+// Status returns the response with another status code, 200 to 599. A response that reports a failure (see Err) keeps
+// its 500, and ignores headers that describe the content (Content-Type, Cache-Control, Location and the like).
 func (r Response) Status(code int) Response {
 	if code < 200 || code > 599 {
 		return r.fail(fmt.Errorf("response status %d is not between 200 and 599", code))
@@ -171,7 +171,7 @@ func (r Response) with(f exchange.Field) Response {
 	if err := exchange.CheckField(f.Name, f.Value); err != nil {
 		return r.fail(err)
 	}
-	// net/http spells and trims them like this, and every engine must send the same.
+	// net/http writes names and values in this form, and every engine must send the same.
 	f.Name, f.Value = textproto.CanonicalMIMEHeaderKey(f.Name), exchange.TrimBlanks(f.Value)
 	if r.a.Failed() && exchange.AboutContent[f.Name] {
 		return r
@@ -195,8 +195,8 @@ func (r Response) Len() int {
 	return len(r.a.Body)
 }
 
-// Body returns the body, or nil if it is unknown until it is sent. It is borrowed: valid until the action returns, and
-// not to be written to.
+// Body returns the body, or nil for a streamed response. The slice is borrowed: it is valid until the action returns, and
+// the caller must not write to it.
 func (r Response) Body() []byte {
 	if r.a.Body == "" || r.a.Kind() != exchange.Complete {
 		return nil
@@ -204,14 +204,14 @@ func (r Response) Body() []byte {
 	return view.Bytes(r.a.Body)
 }
 
-// Get returns the first value of the named header, or "" if the response has none. Content-Length, the headers of the
-// connection, and Date unless it was set, are written later and never visible here.
+// Get returns the first value of the named header, or "" if the response has none. It does not return headers that are
+// added when the response is sent: Content-Length, the headers of the connection, and Date unless the action sets it.
 func (r Response) Get(name string) string { return r.a.First(name) }
 
 // Values returns every value of the named header.
 func (r Response) Values(name string) []string { return r.a.All(name) }
 
-// Headers yields the name and value of every header that Get can return; a repeated name is yielded each time.
+// Headers yields the name and value of every header line that Get or Values can return.
 func (r Response) Headers() iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) { r.a.Headers(yield) }
 }
@@ -232,8 +232,8 @@ func (r Response) String() string {
 }
 
 // WithBody returns the response with b as its body and the same status and headers. The response keeps b, which must
-// not change until it has been sent. WithBody is for middleware that encodes bodies: it returns a response without a
-// complete body (a stream, a failure) unchanged.
+// not change until the response has been sent. WithBody is for middleware that encodes bodies: it returns a streamed
+// response, and a response that reports a failure, unchanged.
 func (r Response) WithBody(b []byte) Response {
 	if r.a.Kind() != exchange.Complete || r.a.Failed() {
 		return r

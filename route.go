@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// A Group registers routes under a common prefix, host, version and middleware. An App is a group without them.
+// A Group registers routes with a common prefix, host, version and middleware. An App is a group without these.
 type Group struct {
 	app           *App
 	outer         *Group // parent group; nil for the app
@@ -20,13 +20,13 @@ type Group struct {
 	host, version string
 	timeout       time.Duration
 	limits        []*limit
-	maxBody       int64 // 0: that of the config
+	maxBody       int64 // in bytes; 0: Config.Limits.MaxBody
 	middleware    []layer
 	features      *features
 	fallback      *groupFallback
 }
 
-// A Route is one registered route; its methods change settings of this route.
+// A Route is a registered route. Its methods change the settings of the route.
 type Route struct {
 	endpoint
 	app   *App
@@ -46,11 +46,11 @@ type endpoint struct {
 	features *features      // around action; nil for none
 	around   Action         // action without its limits; answers OPTIONS instead if Request.options is set
 	limits   []*limit       // limits on concurrent requests
-	alone    bool           // the action is a standard handler or standard middleware, without other middleware
+	alone    bool           // the action calls a standard handler or standard middleware, and nothing wraps it
 	dirty    UncleanPaths   // policy for unclean paths whose clean path matches the route
 	mount    bool           // the route is a mount: a standard handler for its path and all paths below it
 	clear    bool           // the route is also served in clear text, regardless of Config.TLS.HSTS
-	room     exchange.Room  // for bytes that its streams hold back
+	room     exchange.Room  // memory for the first bytes of its streams, see maxHeldBack
 	below    *groupFallback // fallback of the group, for paths below its prefix
 }
 
@@ -73,13 +73,14 @@ func (r *Route) Name(name string) *Route {
 	return r
 }
 
-// routeKey is the name of a route in the router. Names given by Route.Name may come later.
+// routeKey is the name of a route in the router. The name given by Route.Name is not known at registration.
 func routeKey(index int) string { return "#" + strconv.Itoa(index) }
 
-// Use adds middleware to the routes of this group and of groups made from it later. The first middleware sees the
-// request first. Call Use before the routes are registered: it panics if this group, or a group made from it, has a route
-// already, because that route would lack the middleware. [Route.Critical] routes are exempt and lack it. The middleware of a route also wraps the answer to OPTIONS for it, see
-// Options. The middleware of the app, and of a group with one of them, also wraps NotFound and MethodNotAllowed.
+// Use adds middleware to the routes of this group and of groups made from it later. The first middleware sees the request
+// first. Call Use before the routes are registered. It panics if this group, or a group made from it, already has a route,
+// because that route would not have the middleware. An earlier [Route.Critical] route is allowed: it does not have the
+// middleware. The middleware of a route also wraps the answer to OPTIONS for its path, see Options. The middleware of the
+// app also wraps the answers of NotFound and MethodNotAllowed; so does that of a group for which one of them was called.
 func (g *Group) Use(middleware ...Middleware) {
 	for i, m := range middleware {
 		if m == nil {
@@ -89,7 +90,7 @@ func (g *Group) Use(middleware ...Middleware) {
 	g.use("Use", plainLayers(middleware))
 }
 
-// use adds layers inside those that the group has, for the named call.
+// use adds layers inside those that the group has. call names the exported method, for panics.
 func (g *Group) use(call string, more []layer) {
 	if len(more) > 0 {
 		g.mustPrecedeRoutes(call)
@@ -103,21 +104,21 @@ func (g *Group) use(call string, more []layer) {
 	g.middleware = withMore(g.middleware, more)
 }
 
-// Install adds features. Their functions apply as follows, where features installed later are inside of
-// earlier ones, and those of a group inside of those of the app:
+// Install adds features. Features installed later are inside of earlier features, and features of a group are
+// inside of the features of the app. Their functions apply as follows:
 //
 //   - Wrap wraps the actions of routes that are registered after Install, in this group and in groups made
 //     from it later, and the app's own answers to requests without a route. It is outside of all middleware
-//     given to Use, whichever call comes first.
+//     given to Use, in any order of the calls.
 //   - Headers and Observe of an app's feature apply to every answer: of actions, of the app (404, 405), after
-//     a panic, at a timeout, over a limit and in an overload. Inner Headers run first.
+//     a panic, at a timeout, over a limit and in an overload. The Headers of inner features run first.
 //   - Headers and Observe of a group's feature apply to every answer for these routes, and to the answers below
 //     the prefix of the group where no route matches, as if the group had called [Group.NotFound]. If several
-//     groups have one prefix and host, the first one answers there.
+//     groups have the same prefix and host, the first one answers there.
 //
-// Headers and Observe run on the goroutine that answers, which may be an event loop's; the engine takes over
-// a slow one like a slow action. Call Install before the routes are registered and before the first request.
-// It panics for a nil feature.
+// Headers and Observe run on the goroutine that answers, which may be that of an event loop. The engine takes
+// over the loop from a slow function as from a slow action. Call Install before the routes are registered and
+// before the first request. It panics for a nil feature.
 func (g *Group) Install(features ...Feature) {
 	added, amends, amendsAll, observes := make([]installed, len(features)), false, false, false
 	for i, f := range features {
@@ -142,8 +143,8 @@ func (g *Group) Install(features ...Feature) {
 	}
 }
 
-// mustPrecedeRoutes panics if a route of the group, or of a group made from it, is registered and not critical. The named
-// call would not apply to that route.
+// mustPrecedeRoutes panics if a route of the group, or of a group made from it, is already registered and not critical,
+// because the named call does not apply to that route.
 func (g *Group) mustPrecedeRoutes(call string) {
 	g.app.mu.Lock()
 	defer g.app.mu.Unlock()
@@ -159,7 +160,7 @@ func (g *Group) mustPrecedeRoutes(call string) {
 	}
 }
 
-// plainLayers returns the layers of middleware that is not standard middleware.
+// plainLayers returns the layers for middleware that is not standard middleware.
 func plainLayers(middleware []Middleware) []layer {
 	layers := make([]layer, len(middleware))
 	for i, m := range middleware {
@@ -168,13 +169,13 @@ func plainLayers(middleware []Middleware) []layer {
 	return layers
 }
 
-// withMore returns a new slice with the layers of both.
+// withMore returns a new slice with the layers of have and more.
 func withMore(have, more []layer) []layer {
 	return append(have[:len(have):len(have)], more...)
 }
 
-// Group returns a group whose routes are below prefix ("/api/v1"). They have the middleware of this group and, after
-// it, the given one.
+// Group returns a group whose routes are below prefix ("/api/v1"). They have the middleware of this group and, inside
+// of it, the given middleware.
 func (g *Group) Group(prefix string, middleware ...Middleware) *Group {
 	if prefix != "" && (prefix[0] != '/' || strings.HasSuffix(prefix, "/")) {
 		panic(fmt.Sprintf("dunlin: Group: prefix %q must begin with a slash and not end with one; \"\" is none (called at %s)", prefix, callerPlace()))
@@ -186,8 +187,8 @@ func (g *Group) Group(prefix string, middleware ...Middleware) *Group {
 }
 
 // Host returns a group whose routes only match requests to the given host: "api.example.com", or a pattern such as
-// "{tenant}.example.com", whose parameters are read like those of the path. The port does not count. Routes for a host
-// take precedence over routes for any host, and exact hosts over patterns.
+// "{tenant}.example.com", whose parameters are read like those of the path. The port of the request is ignored. Routes
+// for a host take precedence over routes for any host, and exact hosts over patterns.
 func (g *Group) Host(pattern string, middleware ...Middleware) *Group {
 	if g.host != "" {
 		panic(fmt.Sprintf("dunlin: Host(%q): the group is for host %q already (called at %s)", pattern, g.host, callerPlace()))
@@ -221,8 +222,8 @@ func (g *Group) derive() *Group {
 	return &sub
 }
 
-// Get registers act for GET requests and, if no route is registered for HEAD, for HEAD requests, whose body is
-// dropped.
+// Get registers act for GET requests and, if no route is registered for HEAD, for HEAD requests. The body of an answer
+// to HEAD is not sent.
 func (g *Group) Get(pattern string, act Action, middleware ...Middleware) *Route {
 	return g.register(http.MethodGet, pattern, act, middleware)
 }
@@ -252,22 +253,23 @@ func (g *Group) Delete(pattern string, act Action, middleware ...Middleware) *Ro
 	return g.register(http.MethodDelete, pattern, act, middleware)
 }
 
-// Options registers act for OPTIONS requests. Without it they are answered with 204 and Allow, inside the middleware
-// of another route of the path: the route that a CORS preflight asks about, or else the first that Allow names.
+// Options registers act for OPTIONS requests. Without such a route they are answered with 204 and Allow, inside the
+// middleware of another route of the path: the route for the method that a CORS preflight names, or else the route for
+// the first method in Allow.
 func (g *Group) Options(pattern string, act Action, middleware ...Middleware) *Route {
 	return g.register(http.MethodOptions, pattern, act, middleware)
 }
 
 // Handle registers act for a comma-separated set of methods ("GET,HEAD"), or for any method ("*").
 //
-// Like all registration it panics on a programmer's error and names the positions: a malformed pattern, a nil action, a
-// route that conflicts with another.
+// Like the other methods that register routes, Handle panics for a malformed pattern, for a nil action, and for a route
+// that conflicts with another route. The message has the file and line of the calls.
 func (g *Group) Handle(methods, pattern string, act Action, middleware ...Middleware) *Route {
 	return g.register(methods, pattern, act, middleware)
 }
 
-// HandleStd is Handle for a standard handler, see [FromStd]. If nothing wraps the route, neither middleware of the group nor a
-// feature with Wrap, the handler runs on the goroutine of the action: it needs no goroutine of its own.
+// HandleStd is Handle for a standard handler, see [FromStd]. If neither middleware nor a feature with Wrap wraps the route, the
+// handler runs on the goroutine of the action.
 func (g *Group) HandleStd(methods, pattern string, h http.Handler, middleware ...Middleware) *Route {
 	if h == nil {
 		panic(fmt.Sprintf("dunlin: HandleStd(%q): nil handler (called at %s)", pattern, callerPlace()))
@@ -275,11 +277,11 @@ func (g *Group) HandleStd(methods, pattern string, h http.Handler, middleware ..
 	return g.add(router.Route[*endpoint]{Methods: methods, Pattern: pattern}, stdAction(h), true, middleware)
 }
 
-// Mount registers a standard handler for every method and every path at and below prefix. The handler sees the whole
-// path; wrap it in http.StripPrefix to remove the prefix. A handler mounted at "/" also gets CONNECT for a host and port,
-// as forward proxies do. The router does not treat an escaped slash as a slash, but r.URL.Path contains it as one. Guard
-// the handler itself; other routes do not guard paths below it. A handler that needs paths with empty, «.» or «..» segments
-// needs this setting:
+// Mount registers a standard handler for every method and every path at and below prefix. The handler sees the whole path;
+// wrap it in http.StripPrefix to remove the prefix. A handler mounted at "/" also gets CONNECT for a host and port, as a
+// forward proxy does. The router does not treat an escaped slash as a slash, but r.URL.Path contains it as a slash. So check
+// access in the handler or in its middleware: a route for a path below prefix does not protect all spellings of that path.
+// A handler that must get paths with empty, «.» or «..» segments needs this setting:
 //
 //	app.Mount("/legacy", h).UncleanPaths(dunlin.UncleanPathsServe)
 func (g *Group) Mount(prefix string, h http.Handler, middleware ...Middleware) *Route {
@@ -294,8 +296,8 @@ func (g *Group) register(methods, pattern string, act Action, middleware []Middl
 }
 
 // UncleanPaths sets the policy for a path with empty, «.» or «..» segments whose clean path leads to this route, in
-// place of Config.UncleanPaths. Call it before the first request of the route. It panics for UncleanPathsServe on a route that
-// Mount has not made.
+// place of Config.UncleanPaths. Call it before the first request of the route. It panics for UncleanPathsServe on a route
+// that is not a mount.
 func (r *Route) UncleanPaths(policy UncleanPaths) *Route {
 	if policy > UncleanPathsServe || policy == UncleanPathsServe && !r.mount {
 		panic(fmt.Sprintf("dunlin: UncleanPaths(%d) of route %s: it must be UncleanPathsRedirect or UncleanPathsRefuse, or UncleanPathsServe for a mounted handler (called at %s)",
@@ -325,7 +327,7 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, std bool, middlewar
 	a.mu.Lock()
 	inherited, features := g.middleware, g.features
 	a.mu.Unlock()
-	// Middleware is foreign code and may call the app, so no lock is held.
+	// Middleware may call the app, so no lock is held.
 	layers := layersOf(features, withMore(inherited, plainLayers(middleware)))
 	if len(layers) > 0 && !std {
 		act = contained(act, true)
@@ -364,6 +366,6 @@ func (g *Group) add(reg router.Route[*endpoint], act Action, std bool, middlewar
 	return route
 }
 
-// callerPlace returns file:line of the nearest caller outside this package and the packages that register routes for
-// others.
+// callerPlace returns file:line of the nearest caller outside this package and outside the packages of this module that
+// register routes for their callers.
 func callerPlace() string { return caller.Here().String() }

@@ -15,12 +15,12 @@ import (
 type RouteInfo struct {
 	Methods string // "GET", "GET,HEAD", or "*" for any
 	Pattern string // with the prefix of its group
-	Prefix  bool   // it also matches every path below the pattern
+	Prefix  bool   // the route also matches every path below the pattern
 	Host    string // "" for any
 	Version string // "" for any
 	Name    string // as given to Route.Name
-	// Constraints are the constraints of parameters, in order: "id: int". An entry says so if package regexp matches
-	// it, because its automaton would be too large.
+	// Constraints are the constraints of parameters, in order: "id: int". An entry mentions it if package regexp checks
+	// the constraint, because the router's automaton for it would be too large.
 	Constraints []string
 	Place       string // file:line of the registration
 
@@ -28,8 +28,8 @@ type RouteInfo struct {
 
 	Timeout   time.Duration // 0 for none
 	MaxBody   int64         // in bytes
-	Limited   bool          // Limit applies to it: 503
-	LimitedBy bool          // LimitBy applies to it: 429
+	Limited   bool          // Limit applies to the route: 503
+	LimitedBy bool          // LimitBy applies to the route: 429
 	Critical  bool          // never refused because of an overload
 	About     any           // the argument of ext.Describe
 }
@@ -90,9 +90,9 @@ func (r *Route) Info() RouteInfo {
 	return r.info(r.app.router.Info(r.index))
 }
 
-// URL builds the path of the named route from values for its parameters, in order, those of the host first. For a
-// route with a host the result begins with "//" and the host. A value that the route would not match is an error, so
-// the result of URL always leads to the route.
+// URL builds the path of the named route from values for its parameters, in the order of the pattern. Parameters of the
+// host come first. For a route with a host the result begins with "//" and the host. A value that the route does not
+// match is an error, so a request for the result of URL always matches the route.
 func (a *App) URL(name string, values ...any) (string, error) {
 	a.mu.Lock()
 	route := a.named[name]
@@ -107,8 +107,8 @@ func (a *App) URL(name string, values ...any) (string, error) {
 	return url, nil
 }
 
-// Explain reports step by step why a target matches a route or does not. The target is a path, or a host and a path
-// ("//api.example.com/users").
+// Explain reports step by step why a target matches a route or does not match one. The target is a path, or a host and a
+// path ("//api.example.com/users").
 func (a *App) Explain(method, target string) string {
 	host := ""
 	if rest, hasHost := strings.CutPrefix(target, "//"); hasHost {
@@ -127,14 +127,14 @@ func (a *App) Explain(method, target string) string {
 }
 
 // Rewrite replaces the path of requests before they are routed, without a redirect. A path that matches the pattern from
-// becomes the path to, where {name} stands for a parameter of from, and {name...} for a parameter with slashes:
+// becomes the path to, in which {name} is replaced by a parameter of from, and {name...} by a parameter with slashes:
 //
 //	app.Rewrite("/v1/{path...}", "/api/{path...}")
 //
-// The new path is routed, with the middleware of its route; the query does not change. Path, and the URL that standard
-// handlers see, have the new path; SentPath has the original one. A redirect that adds or removes a slash at the end of
-// the path names the original path if that also leads to the route. A request is rewritten once. Rewrite panics if the
-// rule is invalid.
+// The new path is routed, with the middleware of its route. The query does not change. Path, and the URL that standard
+// handlers see, have the new path. SentPath has the original path. A redirect that adds or removes a slash at the end of
+// the path uses the original path if it also leads to the route with the changed slash. A request is rewritten once.
+// Rewrite panics if the rule is invalid.
 func (a *App) Rewrite(from, to string) {
 	if err := a.rewrites.Add(from, to, callerPlace()); err != nil {
 		panic(fmt.Sprintf("dunlin: Rewrite(%q, %q): %v (called at %s)", from, to, err, callerPlace()))
@@ -150,7 +150,7 @@ func (a *App) Constraint(name, expr string) {
 	}
 }
 
-// ConstraintFunc is Constraint with a function of the unescaped value, which it must not keep. The function must be
+// ConstraintFunc is Constraint with a function of the unescaped value. The function must not keep the value. It must be
 // safe for concurrent use, and may block as actions may. A panic is answered with 500.
 func (a *App) ConstraintFunc(name string, accept func(value string) bool) {
 	if accept == nil {

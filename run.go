@@ -12,7 +12,7 @@ import (
 
 // Run serves Config.Addr, Config.TLS.Addr if set, and the addresses of Inner, until ctx ends or the process receives
 // SIGINT or SIGTERM. Then it drains, see Drain. It returns nil when all running requests and workers have finished,
-// and an error if they have not after Config.Process.DrainTimeout.
+// and an error if some have not finished after Config.Process.DrainTimeout.
 //
 // A listener passed on by systemd (LISTEN_FDS) is served in place of the address to which it is bound. Regardless of
 // its address, a listener with the name «http» (LISTEN_FDNAMES) is served in place of Addr, «https» over TLS, and
@@ -20,12 +20,12 @@ import (
 //
 // On unix systems SIGHUP restarts the program, from the same file and with the same arguments. The new process
 // receives the listeners, including those of ListenAndServe and ListenAndServeTLS unless the system chose their port.
-// When the new process serves, this one drains, without the grace, and Run returns. If the new process fails before,
-// the failure is logged and this process continues. The SIGHUP of a closed terminal stops the program instead. With
-// Config.Process.DisableRestart SIGHUP is left to the program.
+// When the new process serves, the old process drains, without DrainGrace, and its Run returns. If the new process fails
+// before it serves, the failure is logged and the old process continues. A SIGHUP because the terminal was closed stops
+// the program instead. With Config.Process.DisableRestart Run does not handle SIGHUP.
 //
-// A process has one Run at a time: Run panics while another one has not returned. Serve a second App by ListenAndServe
-// or Serve, and call its Shutdown when Run has returned.
+// A process has one Run at a time: Run panics while another call of Run has not returned. Serve a second App by
+// ListenAndServe or Serve, and call its Shutdown when Run has returned.
 func (a *App) Run(ctx context.Context) error {
 	defer a.logs.FlushLast(ctx)
 	c := &a.config
@@ -58,18 +58,18 @@ func (a *App) Run(ctx context.Context) error {
 	return nil
 }
 
-// Inner returns a group whose routes are only served on a second, inner address, in clear text, for metrics, profiles and the like:
+// Inner returns a group whose routes are served only on the second address addr, in clear text, for metrics, profiles and the like:
 //
 //	inner := app.Inner("127.0.0.1:9090")
 //	inner.Get("/stats", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(app.Stats()) })
 //
 // Public addresses do not serve these routes, and the inner address does not serve the routes of a. Inner returns the same group
-// for the same address. Its [Group.App] is a separate app with the settings of a, but without Timeouts.Action, trusted proxies, TLS and
-// Ready, and without middleware and features of a. It has its own event loops and counts, so it answers while a is
-// overloaded. It shares the memory limit, workers, logger and end of a.
+// for the same address. [Group.App] of the group is a separate app. It has the settings of a, but no Timeouts.Action, trusted
+// proxies, TLS and Ready, and no middleware and features of a. It has its own event loops and counts, so it answers while a is
+// overloaded. It shares the memory limit, workers and logger of a, and ends together with a.
 //
-// Run of a serves it, before the public addresses, so call Inner before Run. Serve and ListenAndServe do not serve it. Tests use
-// the app of the group, as with dunlintest.Serve; its Addrs returns the port that the system has chosen for port 0.
+// Run of a serves the inner address, before the public addresses, so call Inner before Run. Serve and ListenAndServe do not serve
+// it. Tests serve the app of the group, for example with dunlintest.Serve. Its Addrs returns the port chosen for port 0.
 func (a *App) Inner(addr string) *Group {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -96,5 +96,5 @@ func (a *App) Inner(addr string) *Group {
 	return &in.routes
 }
 
-// Addrs returns the addresses of the listeners that the app has served, in order.
+// Addrs returns the addresses of the listeners that the app serves or has served, in order.
 func (a *App) Addrs() []net.Addr { return a.ports.Addrs() }

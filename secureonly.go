@@ -10,11 +10,11 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// A secureOnly examines requests before their action is called. It makes clients use TLS, see Config.TLS.HSTS, and answers
-// the authority that issues certificates.
+// A secureOnly examines requests before their action is called. It redirects clients to TLS, see Config.TLS.HSTS, and answers
+// requests of the authority that issues certificates.
 type secureOnly struct {
 	only   bool         // clear text is not served
-	hsts   *HeaderBlock // for answers over TLS; nil for none
+	hsts   *HeaderBlock // the HSTS header of answers over TLS; nil for none
 	issued atomic.Pointer[TLSCertificates]
 }
 
@@ -48,7 +48,7 @@ func (s *secureOnly) instead(r *Request) {
 	}
 	r.match, r.route, r.s.Route, r.options = router.Match[*endpoint]{}, nil, &r.app.server.Unmatched, false
 	r.within(nil)
-	r.act = act // without middleware, which might require a password
+	r.act = act // no middleware wraps act, because middleware might require a password
 }
 
 // challenge returns the answer to a request of the certificate authority.

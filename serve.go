@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin/stats"
 )
 
-// ListenAndServe listens on the TCP address addr and serves it, see Serve and, for restarts, Run.
+// ListenAndServe listens on the TCP address addr and serves the listener as Serve does. Run describes restarts.
 func (a *App) ListenAndServe(addr string) error {
 	ln, done, err := lifecycle.ListenShared(addr)
 	if err != nil {
@@ -23,8 +23,8 @@ func (a *App) ListenAndServe(addr string) error {
 	return a.Serve(ln)
 }
 
-// Serve answers the connections of ln until Shutdown. It returns nil when Shutdown has finished, or the error of the
-// listener. It closes ln. Several listeners may be served at the same time.
+// Serve answers the connections of ln until Shutdown, and closes ln. It returns nil when Shutdown has finished, or the
+// error of the listener. Several listeners may be served at the same time.
 func (a *App) Serve(ln net.Listener) error { return a.serve(lifecycle.Endpoint{Listener: ln}) }
 
 func (a *App) serve(p lifecycle.Endpoint) error {
@@ -34,14 +34,14 @@ func (a *App) serve(p lifecycle.Endpoint) error {
 		return fmt.Errorf("dunlin: %w", err)
 	}
 	if err := serve(); err != nil {
-		// The listener's error is one step away, for callers of Unwrap.
+		// One call of Unwrap returns the listener's error.
 		return fmt.Errorf("dunlin: serve %s: %w", p.Addr(), errors.Unwrap(err))
 	}
 	return nil
 }
 
-// open registers the server of a place with Shutdown. It returns the function that serves the place until Shutdown has
-// finished or the listener fails. If open fails, it closes the listener.
+// open makes the server of an endpoint and registers it for Shutdown. It returns the function that serves the endpoint until
+// Shutdown has finished or the listener fails. If open fails, it closes the listener.
 func (a *App) open(p lifecycle.Endpoint) (serve func() error, err error) {
 	var srv lifecycle.Server
 	var engine Engine
@@ -73,7 +73,7 @@ func (a *App) open(p lifecycle.Endpoint) (serve func() error, err error) {
 	}, nil
 }
 
-// newServer chooses the engine for a place.
+// newServer chooses the engine for an endpoint and makes its server.
 func (a *App) newServer(p lifecycle.Endpoint) (lifecycle.Server, Engine, error) {
 	if budget := a.memory.Begin(gcpace.Settings{Limit: int64(a.config.Limits.Memory), NoPacing: a.config.Process.DisableGCPacing, Log: a.asyncLog}); budget > 0 {
 		a.memory.Budget.SetBound(budget)
@@ -103,15 +103,15 @@ func (a *App) newServer(p lifecycle.Endpoint) (lifecycle.Server, Engine, error) 
 	return a.std.NewServer(config), EngineStd, nil
 }
 
-// Shutdown stops accepting connections, closes idle ones, and returns when running requests and workers have finished;
-// see also Drain. If ctx ends first it closes the remaining connections and returns ctx's error. The app cannot serve
-// again.
+// Shutdown stops accepting connections, closes idle connections, and returns when running requests and workers have
+// finished; see also Drain. If ctx ends first, Shutdown closes the remaining connections and returns the error of ctx.
+// The app cannot serve again.
 func (a *App) Shutdown(ctx context.Context) error {
 	a.servers.Unready()
 	return a.shutdown(ctx)
 }
 
-// shutdown is Shutdown of an app whose place another process may take, so Readiness does not change.
+// shutdown is Shutdown without the change of Readiness, for a restart in which another process serves the listeners.
 func (a *App) shutdown(ctx context.Context) error {
 	err := a.servers.Shutdown(ctx, a.memory.End)
 	a.logs.FlushLast(ctx)

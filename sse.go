@@ -22,7 +22,7 @@ type Event struct {
 
 var blockSSE = NewHeaderBlock("Content-Type", "text/event-stream", "Cache-Control", "no-store")
 
-// SSE answers 200 with an event stream that lasts until stream returns. stream runs when the response is sent, after
+// SSE answers 200 with an event stream that ends when stream returns. stream runs when the response is sent, after
 // the action has returned, and may use the request, except for its body. It should return when [Events.Done] is closed:
 //
 //	return dunlin.SSE(func(e *dunlin.Events) error {
@@ -38,8 +38,9 @@ var blockSSE = NewHeaderBlock("Content-Type", "text/event-stream", "Cache-Contro
 //		}
 //	})
 //
-// The head and each event are sent at once. An error or a panic cuts the connection. In a drain streams end one after another, within
-// half of the time of [App.Shutdown], with a random delay before the client reconnects: up to the latest Event.Retry, or 5 seconds.
+// The head and each event are sent at once. An error or a panic cuts the connection. In a drain, streams end one after another within
+// half of the time of [App.Shutdown]. Each client is told to reconnect after a random delay of up to the latest Event.Retry, or up to
+// 5 seconds.
 func SSE(stream func(e *Events) error) Response {
 	if stream == nil {
 		return Response{}.fail(errors.New("SSE was given a nil function"))
@@ -52,14 +53,14 @@ func SSE(stream func(e *Events) error) Response {
 	return resp
 }
 
-// Events is an event stream being sent. Its methods are safe for any number of goroutines, until the function given to
-// SSE returns.
+// Events is an event stream that is being sent. Its methods are safe for concurrent use until the function given to SSE
+// returns.
 type Events struct {
 	r      *Request
 	w      *streamWriter
 	ctx    context.Context // of the request
 	end    context.CancelFunc
-	told   atomic.Bool // the server is about to stop
+	told   atomic.Bool // the drain of the server has ended the context
 	drain  sse.Listener
 	sender sse.Sender // writes to w
 }
@@ -83,16 +84,16 @@ func (e *Events) run(stream func(*Events) error) error {
 	err := stream(e)
 	switch {
 	case e.told.Load() && (err == nil || errors.Is(err, context.Canceled)): // stream has ended because the server is about to stop
-		_ = e.sender.SendRetry() // an error means that the client has gone
+		_ = e.sender.SendRetry() // an error means that the client has disconnected
 		return nil
 	case err == nil || e.ctx.Err() == nil:
 	case !e.told.Load():
-		e.sender.While(func() { _, err = e.w.recordError(0, err) }) // the client has gone, regardless of err
+		e.sender.While(func() { _, err = e.w.recordError(0, err) }) // the client has disconnected: err is no failure of the server
 	}
 	return err
 }
 
-// Send sends one event. It fails if the ID or the Type contains a line break, and if the client has gone.
+// Send sends one event. It fails if the ID or the Type contains a line break, and if the client has disconnected.
 func (e *Events) Send(ev Event) error {
 	return e.sender.Send(&sse.Event{ID: ev.ID, Type: ev.Type, Data: ev.Data, Retry: ev.Retry})
 }
@@ -100,22 +101,22 @@ func (e *Events) Send(ev Event) error {
 // Comment sends lines that clients ignore.
 func (e *Events) Comment(text string) error { return e.sender.Comment(text) }
 
-// Heartbeat sets the interval of silence after which an empty comment is sent. It keeps proxies from closing the
-// stream and detects that the client has gone. 0 sends none. Default: 15 s.
+// Heartbeat sets the interval of silence after which an empty comment is sent. The comments keep proxies from closing
+// the stream and detect that the client has disconnected. 0 disables them. Default: 15 s.
 func (e *Events) Heartbeat(every time.Duration) { e.sender.Heartbeat(every) }
 
-// Done returns a channel that is closed when the stream should end: the client has gone, or the server is about to
-// stop.
+// Done returns a channel that is closed when the stream should end: when the client has disconnected, or when the server
+// drains.
 func (e *Events) Done() <-chan struct{} { return e.ctx.Done() }
 
-// Context returns the context of the request, which [Events.Done] ends while events are sent.
+// Context returns the context of the request. While events are sent it is cancelled when [Events.Done] is closed.
 func (e *Events) Context() context.Context { return e.ctx }
 
 // LastEventID returns the ID of the last event that the client received from an earlier stream, or "" for a first
 // connection.
 func (e *Events) LastEventID() string { return e.r.Header("Last-Event-ID") }
 
-// draining is Events as a listener for the drain of the server, which ends its context.
+// draining is Events as a listener for the drain of the server. The drain calls Draining, which ends the context.
 type draining Events
 
 func (e *draining) Draining() {
@@ -124,7 +125,8 @@ func (e *draining) Draining() {
 }
 
 // Upgrade answers 101 and switches the connection to another protocol, or answers with an event stream. It is for packages of
-// this module: the type of p is internal. A connection that cannot switch, as over HTTP/2, gets a 500, or a goroutine for the stream.
+// this module: the type of p is internal. If the connection cannot switch, for example over HTTP/2, the answer is a 500, or a
+// goroutine sends the event stream.
 func (*inside) Upgrade(p exchange.Protocol) Response {
 	if s, ok := p.(exchange.EventStream); ok {
 		return eventStream(s)
@@ -137,7 +139,7 @@ func (*inside) Upgrade(p exchange.Protocol) Response {
 	})
 }
 
-// eventStream answers with an event stream: on the connection itself, or on a goroutine.
+// eventStream answers with an event stream. The engine sends it if it can; otherwise a goroutine does.
 func eventStream(s exchange.EventStream) Response {
 	resp := plain(http.StatusOK, blockSSE, "").producing(func(r *Request, planned *exchange.Answer) Response {
 		to, ok := r.wire.(exchange.Streamer)
@@ -151,7 +153,7 @@ func eventStream(s exchange.EventStream) Response {
 			_ = w.Flush() // the next write fails, too
 			err := r.app.drains.During(r.app.Draining(), r.app.servers.Spread, func(ends <-chan struct{}) error { return s.Serve(ctx, ends, w) })
 			if ctx.Err() != nil {
-				_, err = w.recordError(0, err) // the client has gone
+				_, err = w.recordError(0, err) // the client has disconnected
 			}
 			return err
 		})

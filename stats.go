@@ -7,11 +7,12 @@ import (
 	"github.com/dunlinhttp/dunlin/stats"
 )
 
-// mostHoldings is the maximum length of Largest of stats.Memory.
-const mostHoldings = 5
+// maxHoldings is the maximum length of Largest of stats.Memory.
+const maxHoldings = 5
 
-// Stats returns a snapshot. It takes about ten microseconds, plus about one for each route in use, and does not stop the app.
-// It is safe for concurrent use at any time. Concurrent changes may be visible in one figure and not yet in another.
+// Stats returns a snapshot of the app's counts. It takes about ten microseconds, plus about one for each route in use, and does
+// not stop the app. It is safe for concurrent use at any time. A concurrent change may be visible in one figure and not yet in
+// another.
 func (a *App) Stats() stats.Snapshot {
 	var s stats.Snapshot
 	a.memoryStats(&s.Memory)
@@ -73,7 +74,7 @@ func (a *App) memoryStats(s *stats.Memory) {
 	}
 	s.Pending = b.HeldFor(memory.Output)
 	s.Waiting, s.WaitingFor, s.Holders, s.Fair, s.Ending = b.Waiting(), b.WaitingFor(), b.Count(), min(memory.Small, bound), b.Ending()
-	for _, x := range b.Largest(mostHoldings) {
+	for _, x := range b.Largest(maxHoldings) {
 		s.Largest = append(s.Largest, stats.Holding{Remote: x.Remote.String(), Held: x.Held, For: x.For, Free: x.Free})
 	}
 }

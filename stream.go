@@ -14,8 +14,8 @@ import (
 )
 
 // A producer makes a response when it is sent. It runs after the action has returned, on the same goroutine or, for a
-// long response, on one of its own, and may use the request. Its result is sent in place of the response; the result
-// has kind exchange.Sent if the producer has already answered.
+// long response, on another goroutine, and may use the request. Its result is sent in place of the response. The result
+// has the kind exchange.Sent if the producer has already sent the answer.
 type producer func(r *Request, planned *exchange.Answer) Response
 
 // Produce implements [exchange.Producer].
@@ -23,7 +23,7 @@ func (p producer) Produce(c exchange.Call, planned *exchange.Answer) exchange.An
 	return p(c.(*call).request(), planned).a
 }
 
-// producing returns r as a response that produce makes.
+// producing returns r as a deferred response: produce makes it when it is sent.
 func (r Response) producing(produce producer) Response {
 	if r.a.Failed() {
 		return r
@@ -44,7 +44,7 @@ func (a *App) produce(r *Request, resp *Response) {
 		return
 	}
 	releaseMemory(&planned)
-	if made.a.Kind() == exchange.Later { // from the function given to Recover: there is no third attempt
+	if made.a.Kind() == exchange.Later { // from the function given to Recover, whose response must not be deferred again
 		made = Problem(&ProblemDetails{Status: http.StatusInternalServerError})
 	}
 	*resp = made
@@ -56,7 +56,7 @@ func (r *Request) beginAnswer(planned *exchange.Answer, length int64) exchange.S
 	return r.beginEncoded(planned, length, true, func() { r.app.applyLate(r, planned) })
 }
 
-// failLate returns the failure that replaces planned. Headers that do not describe the content stay.
+// failLate returns the failure that replaces planned. It has the headers of planned that do not describe the content.
 func failLate(planned *exchange.Answer, err error) Response {
 	failure := Error(err)
 	for name, value := range planned.Headers {
@@ -67,18 +67,17 @@ func failLate(planned *exchange.Answer, err error) Response {
 	return failure
 }
 
-// maxHeldBack is the number of bytes of a stream that are held back. An error within them is still a clean answer, and
-// a stream that ends within them is an ordinary response with a length.
+// maxHeldBack is the number of bytes of a stream that are held back. An error within these bytes can still be answered with
+// its own status, and a stream that ends within them is sent as a response with a length.
 const maxHeldBack = 8 << 10
 
-// Stream answers 200 with a body that write produces piece by piece, when the response is sent: after the action has
-// returned, on the same goroutine or on one of its own. The request may be used until write returns, and the writer
-// fails from then on. For HEAD, write is not called.
+// Stream answers 200 with a body that write produces when the response is sent: after the action has returned, on the same
+// goroutine or on another. write may use the request. When write has returned, w fails. For HEAD, write is not called.
 //
-// The first 8 KB are held back. If write returns within them, the response is sent as any other, with its length; if
-// it fails within them, its error is answered as by [Error]. Otherwise the body is sent in pieces, and [Flush] on the
-// writer sends the pending bytes. A later error or panic cuts the connection, so that the client does not take a part
-// for the whole. A write fails when the client has gone; write should return that error.
+// The first 8 KB of the body are held back. If write returns before it has written more, the response has a length like
+// any other, and an error of write is answered as by [Error]. Otherwise the body is sent in pieces, and [Flush] of w sends
+// the pending bytes. A later error or panic cuts the connection, so that the client detects that the body is incomplete.
+// A call of w.Write fails when the client has disconnected; write should return that error.
 func Stream(contentType string, write func(w io.Writer) error) Response {
 	r := Bytes(contentType, nil)
 	if write == nil {
@@ -89,7 +88,7 @@ func Stream(contentType string, write func(w io.Writer) error) Response {
 	})
 }
 
-// A Component renders HTML, such as a component of templ. Package templates makes components of html/template.
+// A Component renders HTML, such as a component of templ. Package templates makes components from templates of html/template.
 type Component interface {
 	Render(ctx context.Context, w io.Writer) error
 }
@@ -104,8 +103,8 @@ func Render(r *Request, c Component) Response {
 	return Response{x.Answer(http.StatusOK, view.String(x.Buf))}
 }
 
-// Flush sends the bytes written to the writer of a Stream so far. It fails with http.ErrNotSupported inside standard
-// middleware that cannot flush.
+// Flush sends the bytes that were written to the writer of a Stream so far. It fails with http.ErrNotSupported if standard
+// middleware around the action cannot flush.
 func Flush(w io.Writer) error {
 	if f, ok := w.(interface{ Flush() error }); ok {
 		return f.Flush()
@@ -154,7 +153,7 @@ func (w *streamWriter) run(write func(io.Writer) error) Response {
 	}
 	level := slog.LevelError
 	if w.err != nil || errors.Is(err, context.Canceled) && w.r.Context().Err() != nil {
-		level = slog.LevelDebug // the client has gone: not an error of the server
+		level = slog.LevelDebug // the client has disconnected, which is no error of the server
 	}
 	w.r.app.log.Log(w.r.logContext(), level, "stream failed", "error", err.Error(), "route", w.r.Route(), "id", w.r.ID())
 	w.r.app.callOnError(w.r, err)
@@ -179,8 +178,8 @@ func (w *streamWriter) call(write func(io.Writer) error) error {
 	return write(w)
 }
 
-// cutAfter handles a panic after a part of the answer has been sent; call it by defer. The panic cannot become a 500:
-// it is logged, and the connection dropped.
+// cutAfter handles a panic after a part of the answer has been sent. Call it by defer. The panic cannot become a 500, so
+// cutAfter logs it and cuts the connection.
 func (r *Request) cutAfter(begun func() bool) {
 	v := recover()
 	if v == nil {
@@ -249,7 +248,7 @@ func (w *streamWriter) recordError(n int, err error) (int, error) {
 	return n, err
 }
 
-// encodeLater is EncodeLater of package ext.
+// encodeLater implements ext.EncodeLater.
 func (r Response) encodeLater(decide func(head Response, size int64) (Response, func(io.Writer) exchange.Encoder)) Response {
 	announces := r.a.Kind() == exchange.Complete && r.a.Body == "" && r.a.Announced() != 0
 	if r.a.Failed() || decide == nil || r.a.Kind() != exchange.Later && !announces {
@@ -271,7 +270,7 @@ func (r Response) encodeLater(decide func(head Response, size int64) (Response, 
 	return sentThrough(a, encoding)
 }
 
-// sentThrough adds an encoding or a tap to a response that is made when it is sent.
+// sentThrough adds an encoding or a tap to a deferred response.
 func sentThrough(a exchange.Answer, encoding func() *exchange.Encoding) Response {
 	made := a.Own().Make
 	a.Own().Make = producer(func(req *Request, planned *exchange.Answer) Response {
@@ -288,7 +287,7 @@ func sentThrough(a exchange.Answer, encoding func() *exchange.Encoding) Response
 	return Response{a}
 }
 
-// Tap adds a tap to a response that is made when it is sent. It returns other responses unchanged.
+// Tap adds a tap, which sees the body as it is sent, to a deferred response. It returns other responses unchanged.
 func (*inside) Tap(r Response, tap exchange.Tap) (tapped Response, ok bool) {
 	if r.a.Failed() || r.a.Kind() != exchange.Later {
 		return r, false
@@ -300,8 +299,8 @@ func (*inside) Tap(r Response, tap exchange.Tap) (tapped Response, ok bool) {
 	return sentThrough(a, func() *exchange.Encoding { return &exchange.Encoding{Tap: tap} }), true
 }
 
-// beginEncoded is Wire.Begin for an answer that middleware may encode as it is sent. settle adds the
-// headers of features in between.
+// beginEncoded is Wire.Begin for an answer that middleware may encode as it is sent. settle adds the headers
+// of features, after the encoding has changed the head.
 func (r *Request) beginEncoded(planned *exchange.Answer, length int64, claimed bool, settle func()) exchange.Sink {
 	var wrap func(exchange.Sink) exchange.Sink
 	if r.uncommon != nil && r.uncommon.encoding != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/suspend"
 )
 
-// A standard handler writes its answer, but middleware, or an action that calls an action of FromStd, expects it to be
-// returned. Such a handler runs on a goroutine of its own. If its answer is too long to be held back, or it flushes, it is suspended before the head is
-// sent. The action returns a response with that head, which middleware may change. When the response is sent, the handler
-// continues.
+// A standard handler writes its answer, but middleware expects an action to return it. So does an action that calls an
+// action of FromStd. In these cases the handler runs on a goroutine of its own. If its answer is too long to be gathered,
+// or the handler flushes, the handler is suspended before the head is sent. The action returns a response with that head,
+// which middleware may change. When the response is sent, the handler continues.
 //
 //	action's goroutine     handler's goroutine
 //	serve ───────────────▶ ServeHTTP, Write …
@@ -20,7 +20,7 @@ import (
 //	carry out ───────────▶ head is sent, Write …
 //	          ◀─────────── the handler has returned
 //
-// A handler that was registered as such, by HandleStd or Mount, and has no middleware runs on the action's goroutine.
+// A handler that was registered by HandleStd or Mount and has no middleware runs on the action's goroutine.
 
 // A suspension is a standard handler on a goroutine of its own.
 type suspension struct {
@@ -81,7 +81,7 @@ func (s *suspension) recovered(v any) (Response, bool) {
 	return s.w.r.app.recovered(s.w.r, v), true
 }
 
-// because returns the response with the cause of the failure of the action inside rest, if the action failed.
+// because returns the response with the error of the action inside standard middleware, if the action failed.
 func (r Response) because(rest *restOfChain) Response {
 	if rest != nil {
 		if err := rest.failure(); err != nil {
@@ -108,7 +108,7 @@ func (s *suspension) produce(r *Request, planned *exchange.Answer) Response {
 	return s.Resume(planned)
 }
 
-// discard ends a handler whose response middleware has replaced: its context ends and its writes fail.
+// discard ends a handler whose response middleware has replaced: the handler's context ends and its writes fail.
 func (r *Request) discard() {
 	if r.uncommon == nil || r.uncommon.suspended == nil {
 		return

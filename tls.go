@@ -32,7 +32,7 @@ func (a *App) ListenAndServeTLS(addr, certFile, keyFile string) error {
 	return a.serve(lifecycle.Endpoint{Listener: ln, TLS: config})
 }
 
-// ServeTLS is Serve for TLS with the given settings, which must have a certificate and are not changed.
+// ServeTLS is Serve for TLS. config must have a certificate. ServeTLS does not change config.
 func (a *App) ServeTLS(ln net.Listener, config *tls.Config) error {
 	return a.serve(lifecycle.Endpoint{Listener: ln, TLS: &lifecycle.TLS{Config: cmp.Or(config, new(tls.Config))}})
 }
@@ -44,29 +44,29 @@ func (t *TLSConfig) served() bool {
 
 // A TLSIssuer obtains certificates from an authority, see Config.TLS.Issuer.
 type TLSIssuer interface {
-	// Certificates returns the certificates for the names. It uses no network: Renew obtains missing certificates. It
-	// fails if they can never be obtained. Later failures are reported to log.
+	// Certificates returns the certificates for the names. It must not use the network: Renew obtains missing
+	// certificates. It fails if the certificates can never be obtained. Later failures are reported to log.
 	Certificates(domains []string, log *slog.Logger) (TLSCertificates, error)
 }
 
-// TLSCertificates are the certificates of a [TLSIssuer], including certificates that it has yet to obtain. Its methods
-// must be safe for concurrent use.
+// TLSCertificates are the certificates of a [TLSIssuer], including certificates that it has not obtained yet. Its
+// methods must be safe for concurrent use.
 type TLSCertificates interface {
-	// GetCertificate is the function of that name of a [tls.Config].
+	// GetCertificate implements the field GetCertificate of a [tls.Config].
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Protocols returns the ALPN protocols of the authority's own checks, such as acme-tls/1. A connection that agrees
 	// on one of them is closed after the handshake.
 	Protocols() []string
-	// Challenge returns the answer to a request of the authority for a path of host, and whether there is one. It is
-	// called for paths below /.well-known/acme-challenge/, before routing.
+	// Challenge returns the answer to a request of the authority for a path of host. It reports false if there is no
+	// answer. It is called for paths below /.well-known/acme-challenge/, before routing.
 	Challenge(host, path string) (answer string, ok bool)
 	// Renew obtains the certificates and renews them before they expire, until ctx ends. It is called once, when the
 	// app begins to serve.
 	Renew(ctx context.Context)
 }
 
-// tlsConfig returns Config.TLS.Config with the certificate in the two files, if they are named, or else with the certificates
-// that Config has made or obtained.
+// tlsConfig returns Config.TLS.Config with the certificate in the two files, if they are named, or else with the certificate of
+// Config.TLS.Development or the certificates of Config.TLS.Issuer.
 func (a *App) tlsConfig(certFile, keyFile string) (*lifecycle.TLS, error) {
 	config := a.config.TLS.Config.Clone()
 	if config == nil {
@@ -96,7 +96,7 @@ func (a *App) tlsConfig(certFile, keyFile string) (*lifecycle.TLS, error) {
 	return &lifecycle.TLS{Config: config, Prompt: true}, nil
 }
 
-// issued returns the certificates of Config.TLS.Issuer, always the same.
+// issued returns the certificates of Config.TLS.Issuer, which it obtains on the first call.
 func (a *App) issued() (TLSCertificates, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

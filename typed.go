@@ -9,19 +9,19 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/textvalue"
 )
 
-// parameter is the set of types that Param, Query and QueryOr read.
+// parameter is the constraint for the types that Param, Query and QueryOr read.
 type parameter interface {
 	int | int64 | uint64 | float64 | bool | time.Duration | time.Time
 }
 
-// Param returns the path parameter of the given name or, if the route has none, the query parameter, as a T: int,
-// int64, uint64, float64, bool, time.Duration or time.Time. Integers are decimal, numbers finite, truth values in the
-// form of strconv.ParseBool (1, t, true, 0, f or false), durations in that of time.ParseDuration (1m30s), and times in
-// that of RFC 3339.
+// Param returns the path parameter of the given name as a T: int, int64, uint64, float64, bool, time.Duration or
+// time.Time. If the route has no such parameter, it returns the query parameter. Integers are decimal, and numbers
+// finite. Truth values have the form of strconv.ParseBool (1, t, true, 0, f or false), durations that of
+// time.ParseDuration (1m30s), and times that of RFC 3339.
 //
 // The error is a *ProblemDetails that [Error] answers with 400: the value is missing, or not a T. If the route has
-// parameters, but neither the route nor the query has this name, the name counts as misspelt: the answer is a 500 whose
-// cause says so. Read an optional query parameter with [QueryOr].
+// parameters, but neither the route nor the query has this name, the name is assumed to be misspelt: the answer is a 500
+// whose cause says so. Read an optional query parameter with [QueryOr].
 func Param[T parameter](r *Request, name string) (T, error) {
 	if text, ok := r.param(name); ok {
 		return parsed[T]("path", name, text)
@@ -44,7 +44,7 @@ func Query[T parameter](r *Request, name string) (T, error) {
 	return parsed[T]("query", name, text)
 }
 
-// QueryOr is [Query], but returns fallback if the parameter is missing. A value that is not a T is an error still.
+// QueryOr is [Query], but returns fallback if the parameter is missing. A value that is not a T is an error.
 func QueryOr[T parameter](r *Request, name string, fallback T) (T, error) {
 	text, ok := r.queryValue(name)
 	if !ok {
@@ -53,7 +53,7 @@ func QueryOr[T parameter](r *Request, name string, fallback T) (T, error) {
 	return parsed[T]("query", name, text)
 }
 
-// unknownParam returns the problem of a parameter that neither route nor request has.
+// unknownParam returns the problem for a parameter that neither the route nor the query has.
 func (r *Request) unknownParam(name string) error {
 	names := make([]string, 0, r.match.Len())
 	for has := range r.Params() {
@@ -75,7 +75,8 @@ func parsed[T parameter](where, name, text string) (T, error) {
 	return v, nil
 }
 
-// kindOf returns the texts of a T. Pointers are compared, because they fit an interface without an allocation.
+// kindOf returns the parser of a T and its description. The switch is on the type of a pointer, because an interface that
+// holds a pointer needs no allocation.
 func kindOf[T parameter]() *textvalue.Kind[T] {
 	var kind any
 	switch any((*T)(nil)).(type) {

@@ -11,14 +11,14 @@ import (
 
 // UseStd is Use for standard middleware, on either engine. The first middleware sees the request first.
 //
-// The middleware is called once, by UseStd, with a handler for the rest of the chain, so its state is shared by all routes.
+// The middleware is called once, by UseStd, with a handler for the rest of the chain, so all routes share its state.
 // The actions inside get a separate request, with the headers, body, context and remote address that the middleware passed
-// on. The route, its parameters and Request.Path do not change. The answer of an action goes through the ResponseWriter that
-// the middleware passed on. The output of the middleware becomes the Response for the middleware outside, as with [FromStd].
-// Response.Err returns the error of the action's response.
+// on. The route, its parameters and Request.Path do not change. The answer of an action is written to the ResponseWriter
+// that the middleware passed on. The output of the middleware becomes the Response for the middleware outside, as with
+// [FromStd]. The Err of that Response is the error of the action's response.
 //
-// The context of the request that the middleware passes on must derive from the context of its own request. If the middleware
-// returns before an action, as http.TimeoutHandler does, the action may continue to use its request.
+// The context of the request that the middleware passes on must derive from the context of the request that it received.
+// If the middleware returns before an action, as http.TimeoutHandler does, the action may continue to use its request.
 func (g *Group) UseStd(middleware ...func(http.Handler) http.Handler) {
 	var h http.Handler = http.HandlerFunc(g.app.serveRest)
 	for i := len(middleware) - 1; i >= 0; i-- {
@@ -32,7 +32,7 @@ func (g *Group) UseStd(middleware ...func(http.Handler) http.Handler) {
 	g.use("UseStd", []layer{{std: h}})
 }
 
-// stdMiddleware is the action of UseStd around another action. alone reports that next is a standard action.
+// stdMiddleware is the action of UseStd around another action. alone reports that next calls a standard handler.
 func stdMiddleware(h http.Handler, next Action, alone bool) Action {
 	return func(r *Request) Response {
 		rest := &restOfChain{act: next, outer: r, alone: alone, came: exchange.CredentialsOf(r.wire, &r.s, true), names: r.overlaid()}
@@ -41,11 +41,11 @@ func stdMiddleware(h http.Handler, next Action, alone bool) Action {
 	}
 }
 
-// A restOfChain connects standard middleware with the action inside. It travels in the request's context.
+// A restOfChain connects standard middleware with the action inside. It is a value of the request's context.
 type restOfChain struct {
 	act   Action
-	alone bool                 // act is a standard handler itself
-	came  exchange.Credentials // before the middleware, which may remove them
+	alone bool                 // act calls a standard handler
+	came  exchange.Credentials // the credentials before the middleware, which may remove them
 	names []string             // the result of Request.overlaid, before the middleware
 
 	mu    sync.Mutex
@@ -57,8 +57,8 @@ type restKey struct{}
 
 var errRestLost = errors.New("standard middleware passed on a request whose context does not derive from that of the request it was given")
 
-// enter makes r the request for the action. r has the match of the outer request, in host if that is not empty. It
-// reports false if the middleware has returned.
+// enter makes r the request for the action. r gets the match of the outer request. If the match has parameters in the
+// host, enter returns the host of the outer request. It reports false if the middleware has returned.
 func (c *restOfChain) enter(r *Request) (host string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +89,7 @@ func (c *restOfChain) enter(r *Request) (host string, ok bool) {
 	return host, true
 }
 
-// exit copies the facts that the action has added to the outer request.
+// exit copies to the outer request what the action has set in r: the ID, the source, the values and the credentials.
 func (c *restOfChain) exit(r *Request) {
 	c.outside(func(o *Request) {
 		if !r.id.IsZero() {
@@ -126,7 +126,7 @@ func (c *restOfChain) failure() error {
 	return c.err
 }
 
-// leave ends the use of the outer request.
+// leave ends the use of the outer request, because the middleware has returned.
 func (c *restOfChain) leave() {
 	c.outside(func(*Request) { c.outer = nil })
 }
