@@ -6,8 +6,8 @@ import (
 )
 
 // choose returns the coding that Accept-Encoding prefers (RFC 9110 section 12.5.3), or nil for the
-// plain body. codings has the server's preference order. Without the header the body stays plain,
-// which every client can read.
+// plain body. codings has the server's preference order. Without the header choose returns nil, because
+// every client can read the plain body.
 func choose(accept string, codings []*Coding) *Coding {
 	if accept == "" {
 		return nil
@@ -32,7 +32,7 @@ func choose(accept string, codings []*Coding) *Coding {
 // unlisted is the weight of a coding that Accept-Encoding does not name.
 const unlisted = -1.0
 
-// weight returns the greatest weight of a name in a list.
+// weight returns the greatest weight of a name in a list, or unlisted.
 func weight(list, name string) float64 {
 	w := unlisted
 	for item := range strings.SplitSeq(list, ",") {
@@ -44,8 +44,8 @@ func weight(list, name string) float64 {
 	return w
 }
 
-// quality returns the weight among parameters (RFC 9110 section 12.4.2): 1 if there is none, 0 if
-// it is malformed.
+// quality returns the value of the parameter q (RFC 9110 section 12.4.2): 1 if there is no q, and 0
+// if it is malformed.
 func quality(params string) float64 {
 	for param := range strings.SplitSeq(params, ";") {
 		name, value, _ := strings.Cut(strings.TrimSpace(param), "=")

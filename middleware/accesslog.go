@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/observe"
 )
 
-// AccessLog logs a line for each answer, at level Info by default. The line describes the answer that the client got,
+// AccessLog logs a line for each answer, at level Info by default. The line describes the answer that the client received,
 // regardless of its origin. Refused and unreadable requests are logged, too.
 //
 //	app.Install(middleware.AccessLog(middleware.AccessLogConfig{Logger: logger}))
@@ -20,13 +20,13 @@ import (
 //
 //	method       as sent
 //	path         as sent, without the query, which may contain secrets
-//	route        the pattern that matched, "" for none: group by it
+//	route        the pattern that matched, "" for none; use it to group lines
 //	status       of the response
-//	bytes        of the body that is sent; omitted if unknown (a stream)
+//	bytes        the length of the sent body; omitted if it is unknown (a stream)
 //	source       the part that answered, if not the action: see [observe.Source]
-//	duration_ms  until the response was ready, or for a stream until it was sent, in milliseconds, to the microsecond
+//	duration_ms  the time until the response was ready, or for a stream until it was sent, in milliseconds, to the microsecond
 //	id           of the request
-//	remote       the client's address, see [dunlin.Request.Remote]; "" if it has none (a unix socket)
+//	remote       the client's address, see [dunlin.Request.Remote]; "" for a client on a unix socket
 //
 // A request whose connection was dropped is logged as "request aborted", without status and bytes.
 //
@@ -47,15 +47,15 @@ type AccessLogConfig struct {
 	// omitted.
 	Skip func(*dunlin.AnswerInfo) bool
 
-	// Attrs returns the attributes of a line, given those of AccessLog. It may add, remove and
-	// rename attributes, and own the slice until it returns. Default: the attributes are not
-	// changed.
+	// Attrs returns the attributes of a line. attrs are the attributes listed at AccessLog. Attrs may
+	// change this slice, and return it or another one, but must not keep it. Default: the attributes
+	// are not changed.
 	Attrs func(info *dunlin.AnswerInfo, attrs []slog.Attr) []slog.Attr
 
-	// Unit is the unit of the duration: time.Millisecond for "duration_ms" and time.Second for
-	// "duration_s", with a fraction down to the microsecond; time.Microsecond for "duration_us" and
-	// time.Nanosecond for "duration_ns", without one. For a fraction the JSON handler of package slog
-	// allocates 8 bytes. Default: time.Millisecond.
+	// Unit is the unit of the duration. time.Millisecond selects "duration_ms", and time.Second
+	// "duration_s", with a fraction down to the microsecond. time.Microsecond selects "duration_us",
+	// and time.Nanosecond "duration_ns", without a fraction. The JSON handler of package slog allocates
+	// 8 bytes for a fraction. Default: time.Millisecond.
 	Unit time.Duration
 }
 
@@ -113,7 +113,7 @@ func (c AccessLogConfig) observer() func(*dunlin.AnswerInfo) {
 			slog.String("id", info.ID()),
 			slog.String("remote", address(info.Remote())))
 		if c.Attrs != nil {
-			attrs = c.Attrs(info, append(make([]slog.Attr, 0, len(attrs)+4), attrs...)) // keeps room on the stack
+			attrs = c.Attrs(info, append(make([]slog.Attr, 0, len(attrs)+4), attrs...)) // a copy, so that room stays on the stack
 		}
 		logger.LogAttrs(ctx, level, message, attrs...)
 	}

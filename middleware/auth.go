@@ -23,30 +23,30 @@ func User(r *dunlin.Request) string {
 	return name
 }
 
-// SetUser sets the name that [User] returns. Call it from authentication of your own, with a name
-// that the client has proved to be its own: other middleware distinguishes clients by it. A
-// [ResponseCache] then stores the response only if it has public or s-maxage.
+// SetUser sets the name that [User] returns. Call it from your own authentication, with a name that
+// the client has proved: other middleware distinguishes clients by this name. A [ResponseCache] then
+// stores the response only if its Cache-Control has public or s-maxage.
 func SetUser(r *dunlin.Request, name string) {
 	user.Set(r, name)
 	inside.Credentials(r, exchange.Identified, false)
 }
 
-// mostCredentials is the maximum length of credentials, in bytes.
-const mostCredentials = 4 << 10
+// maxCredentials is the maximum length of credentials, in bytes.
+const maxCredentials = 4 << 10
 
 // BasicAuthConfig has the settings of [BasicAuth].
 type BasicAuthConfig struct {
-	// Realm tells users what the password is for.
+	// Realm describes to users what the password is for.
 	Realm string
 
 	// Check reports whether a user name and password are right. It must be safe for concurrent use.
-	// Its running time must not depend on how much of a password is right: see [Passwords].
+	// Its running time must not depend on how much of a password is right. [Passwords] makes a Check.
 	Check func(r *dunlin.Request, name, password string) bool
 }
 
 // BasicAuth lets a request pass if Check accepts its user name and password (RFC 7617), and answers
-// others with 401. [User] returns the accepted name. Each request sends the password, so use it only
-// with TLS. BasicAuth panics if Check is nil or Realm has control characters.
+// other requests with 401. [User] returns the accepted name. Each request contains the password, so
+// use BasicAuth only with TLS. BasicAuth panics if Check is nil or Realm has control characters.
 func BasicAuth(c BasicAuthConfig) dunlin.Middleware {
 	if c.Check == nil {
 		panic("middleware: BasicAuthConfig.Check is nil")
@@ -54,7 +54,7 @@ func BasicAuth(c BasicAuthConfig) dunlin.Middleware {
 	challenge := dunlin.NewHeaderBlock("WWW-Authenticate", "Basic realm="+quoted("BasicAuth", c.Realm)+`, charset="UTF-8"`, "Cache-Control", "no-store")
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
-			name, password, ok := basicCredentials(r.HeaderList("Authorization")) // all lines together: with two lines an upstream might use the other one
+			name, password, ok := basicCredentials(r.HeaderList("Authorization")) // two lines are invalid: an upstream might use the second
 			if !ok || !c.Check(r, name, password) {
 				return unauthorized("a user name and password are required").With(challenge)
 			}
@@ -91,7 +91,7 @@ func basicCredentials(header string) (name, password string, ok bool) {
 
 // credentials returns the text after the scheme in an Authorization header.
 func credentials(header, scheme string) (string, bool) {
-	if len(header) > mostCredentials || len(header) <= len(scheme) || header[len(scheme)] != ' ' || !strings.EqualFold(header[:len(scheme)], scheme) {
+	if len(header) > maxCredentials || len(header) <= len(scheme) || header[len(scheme)] != ' ' || !strings.EqualFold(header[:len(scheme)], scheme) {
 		return "", false
 	}
 	token := strings.TrimLeft(header[len(scheme):], " ")
@@ -108,8 +108,8 @@ func quoted(who, text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
 }
 
-// A digester makes keyed digests. Comparing them leaks nothing by its running time, since clients
-// cannot predict a digest.
+// A digester makes keyed digests of secrets. The running time of comparing two digests reveals
+// nothing, because clients cannot predict a digest.
 type digester [sha256.Size]byte
 
 func newDigester() *digester {
@@ -162,15 +162,15 @@ type KeyAuthConfig struct {
 	Check func(r *dunlin.Request, key string) (user string, ok bool)
 
 	// Optional lets requests without the header pass; [User] returns "" for them. A key that Check
-	// rejects, or another scheme, still gets 401. Responses name the header in Vary.
+	// rejects, or another scheme, is still answered with 401. Responses name the header in Vary.
 	Optional bool
 }
 
-// KeyAuth lets a request pass if Check accepts its key, and answers others with 401. It is meant
-// for programs. [User] returns the user that Check has returned. If the key is in another header
-// than Authorization, responses name that header in Vary: caches do not share responses to requests
-// with Authorization, but know nothing about other headers. KeyAuth panics when a setting is not
-// valid.
+// KeyAuth lets a request pass if Check accepts its key, and answers other requests with 401. It is
+// for clients that are programs. [User] returns the user that Check has returned. If the key is in
+// another header than Authorization, responses name that header in Vary, because caches share
+// responses to requests with such a header, unlike responses to requests with Authorization. KeyAuth
+// panics for an invalid setting.
 func KeyAuth(c KeyAuthConfig) dunlin.Middleware {
 	if c.Check == nil {
 		panic("middleware: KeyAuth: nil Check")
@@ -207,7 +207,7 @@ func KeyAuth(c KeyAuthConfig) dunlin.Middleware {
 			if key == "" && c.Optional {
 				return varyOn(next(r), c.Header, vary)
 			}
-			ok := key != "" && len(key) <= mostCredentials
+			ok := key != "" && len(key) <= maxCredentials
 			if byScheme && ok {
 				key, ok = credentials(key, c.Scheme)
 			}
@@ -229,7 +229,7 @@ func KeyAuth(c KeyAuthConfig) dunlin.Middleware {
 }
 
 // Keys returns a Check for [KeyAuth] with a few keys, by user. Its running time reveals nothing
-// about them. Keys panics for a key shorter than 16 bytes, or the same key of two users.
+// about the keys. Keys panics if a key is shorter than 16 bytes, or if two users have the same key.
 func Keys(byUser map[string]string) func(r *dunlin.Request, key string) (user string, ok bool) {
 	digest := newDigester()
 	users := make(map[[sha256.Size]byte]string, len(byUser))

@@ -22,18 +22,17 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// CacheConfig has the settings of a [ResponseCache]. The zero value of a field stands for its
-// default.
+// CacheConfig has the settings of a [ResponseCache]. A zero field selects its documented default.
 type CacheConfig struct {
 	// MaxBytes limits the memory of the cache, in bytes: bodies, headers, keys and overhead. At the
-	// limit, the least recently used responses are evicted. Copies in progress may use a quarter of
-	// MaxBytes, or MaxEntry if that is more. Default: 32 MiB.
+	// limit, the least recently used responses are evicted. Copies of responses that are still being
+	// sent may use a quarter of MaxBytes, or MaxEntry if that is more. Default: 32 MiB.
 	MaxBytes int64
 
 	// App is the app whose actions the cache serves. With App, stored responses count in the app's
-	// memory budget and are evicted first when clients need room, see [ext.CacheBudget], and
-	// stale responses are revalidated in the background, see StaleWhileRevalidate. Default: nil;
-	// only MaxBytes limits the cache.
+	// memory budget and are evicted first when clients need room, see [ext.CacheBudget]. Stale
+	// responses are then revalidated in the background, see StaleWhileRevalidate. Default: nil; only
+	// MaxBytes limits the cache.
 	App *dunlin.App
 
 	// MaxEntry limits the body of one response, streamed or not, in bytes. Default: a sixteenth of
@@ -41,9 +40,9 @@ type CacheConfig struct {
 	MaxEntry int
 
 	// StaleWhileRevalidate is the time for which a stale response may be sent while it is revalidated. StaleIfError is the time for
-	// which it may be sent instead of a 500, 502, 503 or 504. They apply to responses whose own Cache-Control does not say. With
-	// App, the cache revalidates by a request of its own, a copy of the client's that passes all middleware. Without App, or with 64
-	// such requests in progress, the client that found the response stale waits. Default: 0.
+	// which a stale response may be sent instead of a 500, 502, 503 or 504. They apply to responses whose Cache-Control does not
+	// state such a time. With App, the cache revalidates by its own request: a copy of the client's request that passes all
+	// middleware. Without App, or with 64 such requests in progress, the client that found the response stale waits. Default: 0.
 	StaleWhileRevalidate, StaleIfError time.Duration
 
 	// Key returns a further part of the cache key, such as a tenant or the client's country, in
@@ -64,17 +63,17 @@ type CacheConfig struct {
 	Revalidate bool
 
 	// Heuristic limits the estimated freshness lifetime of responses that have Last-Modified but
-	// state no lifetime: a tenth of the time since then (RFC 9111 section 4.2.2), at most
-	// Heuristic. It is meant for upstream servers. Default: such responses are stale.
+	// state no lifetime. The estimate is a tenth of the time since Last-Modified (RFC 9111 section
+	// 4.2.2). It is meant for responses of upstream servers. Default: such responses are stale.
 	Heuristic time.Duration
 
 	// Targets names response fields that are addressed to this cache, such as CDN-Cache-Control
-	// (RFC 9213). The first that is present and well-formed replaces Cache-Control and Expires.
+	// (RFC 9213). The first field that is present and well-formed replaces Cache-Control and Expires.
 	// Default: none.
 	Targets []string
 
 	// ObeyClients obeys the Cache-Control of requests: no-cache, no-store, max-age, max-stale,
-	// min-fresh, only-if-cached. It lets any client force actions to run. Default: the field is ignored.
+	// min-fresh, only-if-cached. Any client can then force actions to run. Default: the field is ignored.
 	ObeyClients bool
 }
 
@@ -99,7 +98,7 @@ type CacheStats struct {
 	Hits    uint64 `json:"hits"`    // fresh responses sent from the cache
 	Stale   uint64 `json:"stale"`   // stale responses sent: see StaleWhileRevalidate and StaleIfError
 	Misses  uint64 `json:"misses"`  // requests for which the action ran
-	Waited  uint64 `json:"waited"`  // requests that waited for another's response, with any outcome
+	Waited  uint64 `json:"waited"`  // waits of requests for the response to another request, with any outcome
 	Passed  uint64 `json:"passed"`  // requests that bypassed the cache
 	Stored  uint64 `json:"stored"`  // responses stored
 	Renewed uint64 `json:"renewed"` // responses renewed by a 304 of the action; renewed responses count in Stored, too
@@ -110,7 +109,7 @@ type CacheStats struct {
 
 type cacheCounts struct{ hits, stale, misses, waited, passed, stored, renewed, evicted atomic.Uint64 }
 
-// NewCache returns an empty cache. It panics when a setting is not valid.
+// NewCache returns an empty cache. It panics for an invalid setting.
 func NewCache(c CacheConfig) *ResponseCache {
 	if c.MaxBytes == 0 {
 		c.MaxBytes = 32 << 20
@@ -150,36 +149,37 @@ func (k *ResponseCache) Stats() CacheStats {
 
 // Middleware returns the middleware that answers requests from the cache. Use it for actions whose
 // responses have Cache-Control ([dunlin.Response.CachePublic]). Put it after middleware that adds
-// headers of one request to responses, such as RequestID and RateLimit: their headers would be
-// stored. Before [Compress], the cache stores variants by Vary; after it, each hit is compressed
-// again.
+// headers of one request to responses, such as RequestID and RateLimit, so that these headers are not
+// stored. Before [Compress], the cache stores compressed variants by Vary. After Compress, each cache
+// hit is compressed again.
 //
 // The cache stores responses to GET that state a freshness lifetime, set no cookie and are not
 // private. A request with a body, or with a Connection that names fields to remove, bypasses the
 // cache. A request identifies its client by Authorization, cookies, a client certificate,
-// [BasicAuth] or [KeyAuth] before the cache, or a session that middleware before the cache or the
-// action has read. Its response is stored, and it is answered from the cache, only with public or
-// s-maxage. This also holds if earlier middleware has removed the credentials.
+// [BasicAuth] or [KeyAuth] before the cache, or a session that the action or middleware before the
+// cache has read. The cache stores the response to such a request, and answers such a request, only
+// if the response has public or s-maxage. This also holds if earlier middleware has removed the
+// credentials.
 //
 // The cache key consists of scheme, host, path, query, CacheConfig.Key and the request fields that
-// Vary names. The path is that of the client's spelling, with the question mark of an empty query,
-// and the original path if [dunlin.App.Rewrite] has changed it. Requests with X-Forwarded-Host, or
-// another field by which a proxy may change the meaning of a request, do not share responses with
-// requests without.
+// Vary names. The key has the path in the client's spelling, with the question mark of an empty
+// query, and the original path if [dunlin.App.Rewrite] has changed it. A request with
+// X-Forwarded-Host, or with another field by which a proxy may change the meaning of a request, does
+// not share responses with requests without the field.
 //
-// A streaming response (a stream, a file, a long response of a [Proxy]) is copied while it is sent.
-// The copy is stored when the response is complete, if it is not larger than MaxEntry and there was
-// room for it. A response is not stored if it is cut off, if its client disconnects before the end,
-// or if it has trailers.
+// A streamed response (a stream, a file, a long response of a [Proxy]) is copied while it is sent.
+// The copy is stored when the response is complete, if it is not larger than MaxEntry and the cache
+// had room for it. A response is not stored if it is cut off, if its client disconnects before the
+// end, or if it has trailers.
 //
-// When many requests miss the same response, one runs the action and the others wait. They wait at
-// most half a second after its action has returned, since its client may be slow; then one of them
-// runs the action. After three waits a request runs the action by itself. If a response turns out
-// not to be cacheable, no request waits for it for a minute. A stale response may be sent while a
-// new one is made: see CacheConfig.StaleWhileRevalidate.
+// When many requests miss the same response, one request runs the action and the others wait. They
+// wait at most half a second after the action has returned, because the client of its request may be
+// slow. Then one of the waiting requests runs the action. After three waits a request runs the action
+// by itself. If a response is not cacheable, requests for it do not wait for each other for a minute.
+// A stale response may be sent while a new response is made: see CacheConfig.StaleWhileRevalidate.
 //
-// A successful request with another method removes the stored response to its URL (RFC 9111 section
-// 4.4). Responses have Age and Cache-Status (RFC 9211).
+// A successful request with a method other than GET and HEAD removes the stored responses to its URL
+// (RFC 9111 section 4.4). Responses have Age and Cache-Status (RFC 9211).
 func (k *ResponseCache) Middleware() dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
@@ -193,8 +193,8 @@ func (k *ResponseCache) Middleware() dunlin.Middleware {
 	}
 }
 
-// change runs a request that the cache does not answer, and invalidates the responses that it may
-// have changed.
+// change runs the action for a request whose method is not GET or HEAD, and invalidates the stored
+// responses that the request may have changed.
 func (k *ResponseCache) change(r *dunlin.Request, method string, next dunlin.Action) dunlin.Response {
 	k.counts.passed.Add(1)
 	resp := next(r)
@@ -210,8 +210,8 @@ func (k *ResponseCache) change(r *dunlin.Request, method string, next dunlin.Act
 	return resp
 }
 
-// forget invalidates the responses to the URL of ref, a reference in the response to r, if it has
-// the same host.
+// forget invalidates the responses to the URL ref, which the response to r refers to, if ref has the
+// host of r.
 func (k *ResponseCache) forget(r *dunlin.Request, ref string) {
 	base, err := url.Parse("http://" + r.Host() + escapePath(r.Path()))
 	if err != nil {
@@ -226,8 +226,8 @@ func (k *ResponseCache) forget(r *dunlin.Request, ref string) {
 	}
 }
 
-// Invalidate removes all responses to a URL, by http and https: host as in the Host field, path as
-// Request.Path has it. A response in progress at that time is not stored.
+// Invalidate removes all responses to a URL, by http and https. host has the form of the Host field,
+// and path the form of Request.Path. A response whose action is running at that time is not stored.
 func (k *ResponseCache) Invalidate(host, path, query string) {
 	base := k.baseHash(host, path, query)
 	s := k.shard(base)
@@ -241,7 +241,7 @@ func (k *ResponseCache) Invalidate(host, path, query string) {
 	}
 }
 
-// Clear removes all responses. A response in progress at that time is not stored.
+// Clear removes all responses. A response whose action is running at that time is not stored.
 func (k *ResponseCache) Clear() {
 	for i := range k.shards {
 		s := &k.shards[i]
@@ -257,7 +257,7 @@ func (k *ResponseCache) Clear() {
 }
 
 // rerouting has the request fields by which proxies and frameworks change the meaning of a request.
-// No Vary names them, so they are part of the key, to prevent cache poisoning.
+// Vary usually does not name them, so they are part of the key, to prevent cache poisoning.
 var rerouting = [...]string{
 	"X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Server", "X-Host",
 	"X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override", "X-Forwarded-Scheme", "X-Forwarded-Ssl", "X-Forwarded-Path",
@@ -265,7 +265,7 @@ var rerouting = [...]string{
 	"X-Forwarded-Protocol", "X-Original-Uri", "X-Original-Method", "X-Envoy-Original-Path", "X-Url-Scheme", "Front-End-Https", forwardedField,
 }
 
-// keyNames has rerouting and the following fields; these are their bits.
+// These are the bits of the fields that keyNames has after those of rerouting.
 const (
 	withConnection uint64 = 1 << (len(rerouting) + iota)
 	withAuthorization
@@ -277,8 +277,8 @@ const (
 var keyNames = exchange.NewNames(append(rerouting[:], "Connection", "Authorization", "Cookie")...)
 
 // namesFields reports whether a Connection field names fields that a [Proxy] removes in addition to
-// the usual ones. The response is made without them, but Vary would select it by the client's
-// values.
+// the usual fields. Then the response is made without these fields, but Vary would select it by the
+// values that the client sent.
 func namesFields(connection string) bool {
 	for option := range strings.SplitSeq(connection, ",") {
 		option = strings.Trim(option, " \t")
@@ -289,15 +289,16 @@ func namesFields(connection string) bool {
 	return false
 }
 
-// forwardedField is the field of RFC 7239. All of its parameters reroute except for and by.
+// forwardedField is the field of RFC 7239. Its parameters «for» and «by» do not reroute a request; all
+// other parameters do.
 const forwardedField = "Forwarded"
 
-// reroutes returns the part of a field's value that reroutes.
+// reroutes returns the part of a field's value that reroutes the request.
 func reroutes(name, value string) string {
 	if name != forwardedField || value == "" {
 		return value
 	}
-	var b strings.Builder // stays empty for a field that has only for and by
+	var b strings.Builder // stays empty for a field with only the parameters for and by
 	for pair := range strings.FieldsFuncSeq(value, func(c rune) bool { return c == ',' || c == ';' }) {
 		pair = strings.Trim(pair, " \t")
 		if who, _, _ := strings.Cut(pair, "="); !isField(who, "for", "by") {
@@ -329,7 +330,7 @@ const secureMix = 0x9e3779b97f4a7c15
 // A cacheKey selects a response, except for Vary.
 type cacheKey struct {
 	base              uint64 // hash of host, path and query, without the scheme; it also selects the shard
-	hash              uint64 // of all fields
+	hash              uint64 // hash of all fields
 	host, path, query string
 	sent              string // the original path, if it was rewritten
 	spelt             string // the client's spelling, if the path has escapes or the query is empty
@@ -352,9 +353,9 @@ func writeParts(h *maphash.Hash, parts ...string) {
 	}
 }
 
-// keyOf sets the key of a request. It reports false if the request must bypass the cache: its
-// response may depend on a body, or is made without fields that the client had removed. seen has
-// the bits of keyNames for the fields that may be present.
+// keyOf sets the key of a request. It reports false if the request must bypass the cache: if it has a
+// body, or a Connection that makes a proxy remove fields. seen has the bits of keyNames for the fields
+// that may be present.
 func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) (seen uint64, ok bool) {
 	if r.ContentLength() != 0 {
 		return 0, false
@@ -380,7 +381,7 @@ func (k *ResponseCache) keyOf(r *dunlin.Request, key *cacheKey) (seen uint64, ok
 			key.spelt = "?"
 		}
 	} else {
-		key.spelt = inside.Spelling(r) // a standard handler or a Proxy's upstream sees it: /a%3Bb differs from /a;b, and /a? from /a
+		key.spelt = inside.Spelling(r) // a standard handler or an upstream sees the spelling: for it /a%3Bb differs from /a;b, and /a? from /a
 	}
 	if k.config.Key != nil {
 		extra, ok := k.config.Key(r)
@@ -458,15 +459,14 @@ func notInCache() dunlin.Response {
 	return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusGatewayTimeout, Detail: "the request allows only a cached response, and the cache has none"})
 }
 
-// maxWaits is the number of waits of a request for responses that it then cannot use: failures, or
-// other variants.
+// maxWaits is the maximum number of times that a request waits for the response to another request.
+// It may be unable to use these responses, because they are failures or other variants.
 const maxWaits = 3
 
-// make runs the action and stores its response if it is cacheable. It ends the flight f, if the
-// request leads one. The action revalidates stale, if there is one; stale may also be sent instead
-// of an error.
+// make runs the action and stores its response if it is cacheable. It ends the flight f, unless f is
+// nil. The action revalidates stale, unless stale is nil. stale may also be sent instead of an error.
 func (k *ResponseCache) make(r *dunlin.Request, key *cacheKey, req httpcache.Request, stale *cacheEntry, f *cacheFlight, next dunlin.Action) dunlin.Response {
-	passedOn := false // the flight ends with the copy
+	passedOn := false // gather copies the response, and ends the flight with the copy
 	defer func() {
 		if !passedOn {
 			k.finish(key, f)
@@ -479,7 +479,7 @@ func (k *ResponseCache) make(r *dunlin.Request, key *cacheKey, req httpcache.Req
 		if resp, ok := k.renew(r, key, req, stale, resp, epoch); ok {
 			return resp
 		}
-		resp = ext.WithHeaders(r, unconditional, next) // the client's conditions are about another response than the stored one
+		resp = ext.WithHeaders(r, unconditional, next) // the 304 is not about the stored response, so get the whole response
 	}
 	if stale != nil && isFailure(resp.StatusCode()) && k.now() < stale.errorUntil {
 		k.counts.stale.Add(1)
@@ -511,7 +511,7 @@ func (k *ResponseCache) make(r *dunlin.Request, key *cacheKey, req httpcache.Req
 	return resp
 }
 
-// send answers with an entry, or with 304 if the client has the same.
+// send answers with an entry, or with 304 if the client has the same response.
 func (k *ResponseCache) send(r *dunlin.Request, e *cacheEntry) dunlin.Response {
 	now, status := k.at(r), cacheStatusHit
 	if now < e.freshUntil {
@@ -537,13 +537,13 @@ func (k *ResponseCache) now() time.Duration { return time.Since(k.began) }
 // at returns the approximate time since the cache was made, by the request's clock.
 func (k *ResponseCache) at(r *dunlin.Request) time.Duration { return max(ext.Now(r).Sub(k.began), 0) }
 
-// A cacheFlight is a running action whose response several requests wait for.
+// A cacheFlight is an action that one request runs, the leader, while other requests wait for its response.
 type cacheFlight struct {
 	id    uint64
 	done  chan struct{}
 	once  sync.Once   // ends the flight once
 	stale *cacheEntry // the stored response, or nil
-	own   bool        // a request of the cache's own leads it; no client slows it down
+	own   bool        // the cache's own request runs the action, so no client slows it down
 }
 
 // wait waits for the end of the flight, or of ctx.
@@ -565,7 +565,7 @@ const (
 	cacheStatusRenewed = "Dunlin; fwd=stale; fwd-status=304"
 )
 
-// leaveOut reports whether a field is not stored: it concerns one client or one moment.
+// leaveOut reports whether a field is not stored, because its value is for one client or one moment.
 func leaveOut(name string) bool {
 	return isField(name, "Age", "Cache-Status", "Ratelimit", "Ratelimit-Policy", "Idempotent-Replayed") || strings.HasPrefix(name, "Proxy-")
 }

@@ -19,13 +19,13 @@ type cacheShard struct {
 	mu      sync.Mutex
 	entries map[uint64][]*cacheEntry // variants by cacheKey.hash, the latest first
 	flights map[uint64]*cacheFlight
-	epochs  [256]uint64   // number of invalidations, by hash: a response begun before one is not stored
+	epochs  [256]uint64   // number of invalidations, by hash: a response is not stored if it changes while the action runs
 	pass    [256]passMark // marks of uncacheable responses, by hash
 	recent  cacheEntry    // ring: recent.next is the most recently used, recent.prev the least
 }
 
-// A passMark notes that the responses to a key are not cacheable: requests do not wait for each
-// other.
+// A passMark records that the responses to a key are not cacheable, so requests with this key do not
+// wait for each other.
 type passMark struct {
 	hash  uint64
 	until time.Duration
@@ -87,8 +87,8 @@ func (s *cacheShard) passMark(id uint64) *passMark {
 	return &s.pass[id/cacheShards%uint64(len(s.pass))]
 }
 
-// flightID selects the requests that wait for each other. Requests with credentials do not wait
-// with others, since these must not get their responses.
+// flightID selects the requests that wait for each other. Requests with credentials and requests
+// without them have separate flights, because they must not share responses.
 func flightID(key *cacheKey, req httpcache.Request) uint64 {
 	if req.Authorized || req.Identified {
 		return ^key.hash
@@ -96,9 +96,9 @@ func flightID(key *cacheKey, req httpcache.Request) uint64 {
 	return key.hash
 }
 
-// lookUp returns the usable entry for a request, or the flight that it leads or waits for, or neither
-// if the request must run the action by itself. A leader also gets the entry that may be sent
-// instead of an error.
+// lookUp returns the usable entry for a request, or the flight that the request leads or waits for, or
+// neither if the request must run the action by itself. For a leader it also returns the stale entry,
+// which may be sent instead of an error.
 func (k *ResponseCache) lookUp(r *dunlin.Request, key *cacheKey, req httpcache.Request, asked *httpcache.Directives) (e *cacheEntry, f *cacheFlight, leads bool) {
 	s, now, id := k.shard(key.base), k.at(r), flightID(key, req)
 	s.mu.Lock()
@@ -124,7 +124,7 @@ func (k *ResponseCache) lookUp(r *dunlin.Request, key *cacheKey, req httpcache.R
 		}
 	}
 	if r.Method() != http.MethodGet {
-		return nil, nil, false // HEAD does not tell the response to GET
+		return nil, nil, false // the response to HEAD cannot answer the waiting requests for GET
 	}
 	if mark := s.passMark(id); mark.hash == id && now < mark.until {
 		return e, nil, true
@@ -140,7 +140,7 @@ func (k *ResponseCache) lookUp(r *dunlin.Request, key *cacheKey, req httpcache.R
 // match returns the variant that a request selects. The caller holds the shard's lock.
 func (k *ResponseCache) match(s *cacheShard, r *dunlin.Request, key *cacheKey) *cacheEntry {
 	var room [httpcache.MostVary]string
-	var names, values []string // the fields sampledShards up last, and their values
+	var names, values []string // the fields looked up last, and their values
 	for _, e := range s.entries[key.hash] {
 		if !e.key.same(key) {
 			continue
@@ -208,7 +208,7 @@ func (k *ResponseCache) store(key *cacheKey, req httpcache.Request, e *cacheEntr
 	}
 	if !room || e.freshUntil <= e.born {
 		if lasting {
-			*mark = passMark{id, k.now() + passFor} // requests do not wait for each other
+			*mark = passMark{id, k.now() + passFor}
 		}
 	} else if mark.hash == id {
 		*mark = passMark{}
@@ -226,7 +226,7 @@ func (k *ResponseCache) store(key *cacheKey, req httpcache.Request, e *cacheEntr
 	k.counts.stored.Add(1)
 	for _, old := range slices.Clone(variants) {
 		if !old.key.same(key) || slices.Equal(old.vary, e.vary) && slices.Equal(old.values, e.values) || !slices.Equal(old.vary, e.vary) {
-			k.drop(s, old) // replaced, or selected by other fields than Vary names now
+			k.drop(s, old) // replaced, or selected by fields that Vary no longer names
 		}
 	}
 	for len(s.entries[key.hash]) >= maxVariants {
@@ -239,8 +239,8 @@ func (k *ResponseCache) store(key *cacheKey, req httpcache.Request, e *cacheEntr
 	return true
 }
 
-// clone returns a copy of the key in memory of its own: strings of a request would keep its memory
-// alive.
+// clone returns a copy of the key in its own memory, because the strings of a request would keep the
+// memory of the request alive.
 func (key *cacheKey) clone() cacheKey {
 	own := *key
 	own.host, own.path, own.query, own.extra = strings.Clone(key.host), strings.Clone(key.path), strings.Clone(key.query), strings.Clone(key.extra)
@@ -253,8 +253,8 @@ func (key *cacheKey) size() int64 {
 	return int64(len(key.host) + len(key.path) + len(key.query) + len(key.extra) + len(key.sent) + len(key.spelt) + len(key.rerouted))
 }
 
-// makeRoom reserves n bytes, and evicts entries for them if necessary. The caller holds no shard's
-// lock.
+// makeRoom reserves n bytes, and evicts entries for them if necessary. It reports false if there is no
+// room. The caller must not hold the lock of a shard.
 func (k *ResponseCache) makeRoom(n int64) bool {
 	if n > k.config.MaxBytes {
 		return false
@@ -285,8 +285,8 @@ func (k *ResponseCache) shrink(n int64) {
 // sampledShards is the number of non-empty shards in which evict searches for the least recently used entry.
 const sampledShards = 8
 
-// evict discards a stalled copy, or else an entry among the least recently used. It reports whether it discarded one.
-// there was one.
+// evict discards a stalled copy or, if there is none, one of the least recently used entries. It reports whether it found a
+// copy or an entry to discard.
 func (k *ResponseCache) evict() bool {
 	if k.giveUpIdle(stalledAfter) {
 		return true

@@ -14,15 +14,15 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/httpcache"
 )
 
-// A cacheEntry is a stored response. In a shard only its position in the ring changes.
+// A cacheEntry is a stored response. While it is in a shard, only its position in the ring and used change.
 type cacheEntry struct {
 	prev, next *cacheEntry
-	used       time.Duration // time of last use; guarded by shard.mu, like the next three fields
+	used       time.Duration // time of last use; shard.mu guards it, like prev, next and gone
 	gone       bool          // removed from the shard
 
 	key    cacheKey
-	vary   []string // fields named by Vary, and their values
-	values []string
+	vary   []string // the request fields that Vary names
+	values []string // the values of these fields
 
 	status       int
 	fields       []string // names and values
@@ -33,7 +33,7 @@ type cacheEntry struct {
 	mayBeStale   bool // no directive forbids stale use
 	size         int64
 
-	made       time.Duration // arrival of its head
+	made       time.Duration // arrival of its head; all times are since the cache was made
 	born       time.Duration // the time at which its age was 0
 	freshUntil time.Duration
 	staleUntil time.Duration // end of stale-while-revalidate
@@ -52,7 +52,7 @@ type cacheDraft struct {
 	status int
 	fields []string // names and values
 	body   []byte
-	kept   bool // an entry owns the body
+	kept   bool // an entry owns the body, so it need not be copied
 }
 
 // draftOf returns a response without the fields that are never stored. It shares the response's
@@ -71,7 +71,7 @@ func newDraft(status int, body []byte, fields iter.Seq2[string, string]) *cacheD
 	return d
 }
 
-// own copies the draft's strings and body into memory of its own.
+// own copies the draft's strings and body, which the response owns.
 func (d *cacheDraft) own() {
 	if !d.kept {
 		d.body = slices.Clone(d.body)
@@ -110,8 +110,8 @@ func (d *cacheDraft) remove(is func(name string) bool) {
 	d.fields = kept
 }
 
-// about returns the caching rules' view of a draft. Of the targeted fields (RFC 9213) the first
-// well-formed one counts.
+// about returns the facts about a draft that package httpcache needs. The first well-formed targeted
+// field (RFC 9213) replaces Cache-Control and Expires.
 func (k *ResponseCache) about(d *cacheDraft) *httpcache.Response {
 	expires := d.values("Expires")
 	a := &httpcache.Response{
@@ -128,13 +128,13 @@ func (k *ResponseCache) about(d *cacheDraft) *httpcache.Response {
 	return a
 }
 
-// mayKeep reports whether a response is small and complete. It is called before anything is copied.
+// mayKeep reports whether a response is complete, small enough and no failure. It is called before anything is copied.
 func (k *ResponseCache) mayKeep(resp dunlin.Response) bool {
 	return resp.Len() >= 0 && resp.Len() <= k.config.MaxEntry && resp.Err() == nil
 }
 
-// newEntry returns the entry of a response that arrived with the given Age, or nil if it may not be
-// stored or is not worth it.
+// newEntry returns the entry of a response that arrived with the given Age. It returns nil if the
+// response must not be stored, or if it is never fresh and cannot be revalidated.
 func (k *ResponseCache) newEntry(r *dunlin.Request, key *cacheKey, req httpcache.Request, d *cacheDraft, age string) *cacheEntry {
 	clock := time.Now()
 	about := k.about(d)
@@ -169,8 +169,8 @@ func cloned(list []string) []string {
 	return own
 }
 
-// entryOf makes an entry. A response without a Date gets the time of its arrival (RFC 9110 section
-// 6.6.1).
+// entryOf makes an entry. If the response has no Date, it adds one with the time of arrival (RFC 9110
+// section 6.6.1).
 func (k *ResponseCache) entryOf(r *dunlin.Request, key *cacheKey, d *cacheDraft, about *httpcache.Response, vary []string, age time.Duration, clock time.Time) *cacheEntry {
 	d.own()
 	now := k.now()
@@ -185,7 +185,7 @@ func (k *ResponseCache) entryOf(r *dunlin.Request, key *cacheKey, d *cacheDraft,
 	e.freshUntil = e.born + about.Freshness(clock)
 	whileRevalidate, ifError := about.Stale(k.config.StaleWhileRevalidate, k.config.StaleIfError)
 	e.staleUntil, e.errorUntil = e.freshUntil+whileRevalidate, e.freshUntil+ifError
-	const overhead = 1024 // of the entry, its blocks, and its places in map and ring, in bytes
+	const overhead = 1024 // of the entry, its header blocks, and its elements of the map and the ring, in bytes
 	e.size = overhead + int64(len(e.body)) + key.size()
 	for i := 0; i < len(e.fields); i += 2 {
 		e.size += 4 * int64(len(e.fields[i])+len(e.fields[i+1])+16) // stored, and rendered for two engines
@@ -197,7 +197,7 @@ func (k *ResponseCache) entryOf(r *dunlin.Request, key *cacheKey, d *cacheDraft,
 	return e
 }
 
-// response returns the response for a time. It is rendered at most once a second.
+// response returns the stored response with Age at the given time. It is rendered at most once a second.
 func (e *cacheEntry) response(now time.Duration, status string) dunlin.Response {
 	age := int64(max(now-e.born, 0) / time.Second) // another loop's clock may lag
 	slot := &e.rendered[0]
@@ -217,8 +217,8 @@ func (e *cacheEntry) response(now time.Duration, status string) dunlin.Response 
 	return resp
 }
 
-// notModified reports whether a conditional request has the entry's response already (RFC 9110
-// section 13.2.2).
+// notModified reports whether the client of a conditional request already has the entry's response
+// (RFC 9110 section 13.2.2).
 func (e *cacheEntry) notModified(r *dunlin.Request) bool {
 	if r.Header("If-None-Match") == "" && r.Header("If-Modified-Since") == "" {
 		return false

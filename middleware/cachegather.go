@@ -14,23 +14,23 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// A streaming response (a stream, a file, a long response of a Proxy's upstream) is copied while it
-// is sent to its client:
+// A streamed response (a stream, a file, a long response of a Proxy's upstream) is copied while it is
+// sent to its client:
 //
 //	action ─▶ its response ─▶ middleware before the cache ─▶ head ─▶ pieces ───────────▶ client
 //	                                                          Begin   Piece … End(whole)
 //	                                                          entry   its body ─▶ store
 //
-// The copy counts in MaxBytes from its first byte. It arrives at the pace of its client, so other
-// requests wait for it only for a short time, and a stalled copy is discarded before any stored
+// The copy counts in MaxBytes from its first byte. It grows at the pace of the client. So other
+// requests wait for the copy only for a short time, and a stalled copy is discarded before a stored
 // response is evicted.
 
 const (
-	// longestCopy is the time that other requests wait for a copy after its action has returned. Then one of them runs the
-	// action, too, because the client may be slow.
+	// longestCopy is the time for which other requests wait for a copy after its action has returned. Then one of them
+	// runs the action, too, because the client may be slow.
 	longestCopy = 500 * time.Millisecond
-	// stalledAfter: copies without progress for this long are discarded first when room is needed.
-	// slowAfter: so are copies that have taken this long.
+	// When room is needed, two kinds of copies are discarded first: copies without progress for stalledAfter, and copies
+	// that have taken longer than slowAfter.
 	stalledAfter, slowAfter = time.Second, 10 * time.Second
 	// firstCopy is the initial capacity of a copy of unknown size, in bytes.
 	firstCopy = 16 << 10
@@ -45,18 +45,18 @@ type cacheGather struct {
 	stale  *cacheEntry
 	flight *cacheFlight // may be nil
 	epoch  uint64
-	timer  *time.Timer // ends the flight
-	size   int64       // of the body, in bytes; -1 if unknown
-	e      *cacheEntry // the future entry, without the body; nil before Begin
-	n      int         // bytes copied
-	moved  atomic.Int64
+	timer  *time.Timer  // ends the flight
+	size   int64        // of the body, in bytes; -1 if unknown
+	e      *cacheEntry  // the future entry, without the body; nil before Begin
+	n      int          // bytes copied
+	moved  atomic.Int64 // time of the last progress
 
 	refused bool // there was no room, or the response was too long
 
 	mu   sync.Mutex
 	body []byte
-	room int  // capacity of body, as accounted for; only Piece changes it
-	gone bool // room has been released
+	room int  // capacity of body, as reserved in the cache; only Piece changes it
+	gone bool // the reserved memory has been released
 }
 
 // cacheGathers has the copies of a cache that hold memory.
@@ -66,8 +66,8 @@ type cacheGathers struct {
 	set   map[*cacheGather]struct{}
 }
 
-// gather copies a streaming response while it is sent, if it may be stored; else it reports false.
-// The flight ends with the copy.
+// gather makes a streamed response be copied while it is sent. The flight then ends with the copy.
+// gather reports false if the response cannot be copied.
 func (k *ResponseCache) gather(r *dunlin.Request, key *cacheKey, req httpcache.Request, stale *cacheEntry, f *cacheFlight, resp dunlin.Response, epoch uint64) (dunlin.Response, bool) {
 	g := &cacheGather{cache: k, r: r, key: *key, req: req, stale: stale, flight: f, epoch: epoch}
 	tapped, ok := inside.Tap(resp, g)
@@ -124,7 +124,7 @@ func (g *cacheGather) lasting(status int) bool {
 	return status < http.StatusInternalServerError && g.r.Context().Err() == nil
 }
 
-// Piece appends p to the copy. It reports false if there is no room.
+// Piece appends p to the copy. It reports false if there is no room or the copy was discarded.
 func (g *cacheGather) Piece(p []byte) bool {
 	g.moved.Store(int64(g.cache.now()))
 	if g.n+len(p) > g.room && !g.grow(len(p)) {
@@ -152,7 +152,7 @@ func (g *cacheGather) grow(n int) bool {
 	}
 	room := min(max(g.n+n, 2*g.room, firstCopy), most)
 	if g.size >= 0 {
-		room = most // at once: repeated growth costs garbage
+		room = most // the size is known, and repeated growth makes garbage
 	}
 	if !k.roomToGather(int64(room - g.room)) {
 		return false
@@ -192,10 +192,10 @@ func (g *cacheGather) End(whole bool) {
 	if whole = whole && !gone; whole && cap(body)-len(body) > len(body)/8 {
 		body = slices.Clone(body)
 	}
-	g.giveUp() // store reserves memory anew
+	g.giveUp() // store reserves memory for the entry
 	switch {
 	case g.e == nil: // Begin was not called
-	case whole && (g.size >= 0 || g.r.Context().Err() == nil): // else the action may have stopped because its client disconnected
+	case whole && (g.size >= 0 || g.r.Context().Err() == nil): // without a size and after a disconnection, the action may have stopped early
 		g.e.body = body
 		g.e.size += int64(cap(body))
 		k.store(&g.e.key, g.req, g.e, g.epoch, true)
@@ -242,14 +242,14 @@ func (k *ResponseCache) roomToGather(n int64) bool {
 	return true
 }
 
-// gathered releases -n bytes of roomToGather.
+// gathered changes by n bytes the memory reserved by roomToGather. n is not positive.
 func (k *ResponseCache) gathered(n int64) {
 	k.gathers.bytes.Add(n)
 	k.giveBack(-n)
 }
 
-// giveUpIdle discards the copy without progress for the longest time, if that is at least atLeast,
-// and reports whether there was one.
+// giveUpIdle discards the copy that has made no progress for the longest time, if this time is at
+// least atLeast. It reports whether it discarded a copy.
 func (k *ResponseCache) giveUpIdle(atLeast time.Duration) bool {
 	if k.gathers.bytes.Load() == 0 {
 		return false

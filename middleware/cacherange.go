@@ -11,7 +11,8 @@ import (
 )
 
 // servePart answers a request with Range from a fresh stored response (RFC 9110 section 14). The
-// action answers cache misses and requests for several ranges. Partial responses are not stored.
+// action answers cache misses and requests for several ranges. Partial responses of actions are not
+// stored.
 func (k *ResponseCache) servePart(r *dunlin.Request, key *cacheKey, req httpcache.Request, asked *httpcache.Directives, next dunlin.Action) dunlin.Response {
 	e := k.peek(r, key, req, asked)
 	header := r.HeaderList("Range")
@@ -38,7 +39,7 @@ func (k *ResponseCache) servePart(r *dunlin.Request, key *cacheKey, req httpcach
 	}
 	part := e.body[first:end]
 	if resp.Get("Content-Digest") != "" {
-		resp = resp.Header("Content-Digest", digestOf(part)) // a digest of the sent bytes (RFC 9530 section 2)
+		resp = resp.Header("Content-Digest", digestOf(part)) // the digest is that of the sent bytes (RFC 9530 section 2)
 	}
 	return resp.WithBody(part).Status(http.StatusPartialContent).
 		Header("Content-Range", fmt.Sprintf("bytes %d-%d/%d", first, end-1, len(e.body)))
@@ -60,9 +61,9 @@ func (k *ResponseCache) peek(r *dunlin.Request, key *cacheKey, req httpcache.Req
 	return e
 }
 
-// divisible reports whether ranges of the response are useful. Ranges of an encoded body can be
-// combined only with a strong ETag. Compress makes ETags weak, since a later compression may give
-// other bytes.
+// divisible reports whether ranges of the response may be sent. A client can combine ranges of an
+// encoded body only with a strong ETag. Compress makes ETags weak, since a later compression may
+// produce other bytes.
 func (e *cacheEntry) divisible() bool {
 	if e.get("Content-Encoding") != "" && !strings.HasPrefix(e.etag, `"`) {
 		return false
@@ -83,9 +84,9 @@ func (e *cacheEntry) sameRange(r *dunlin.Request) bool {
 	return want == e.lastModified // a weak tag matches neither
 }
 
-// cutRange returns the bounds of the single range of a Range field in content of a size in bytes.
-// known is false if the field is malformed or has other units. first is negative if the range is
-// not satisfiable.
+// cutRange returns the bounds of the single range of a Range field, for content with size bytes. known
+// is false if the field is malformed or its unit is not bytes. first is negative if the range is not
+// satisfiable.
 func cutRange(field string, size int64) (first, end int64, known bool) {
 	unit, spec, ok := strings.Cut(field, "=")
 	from, to, dash := strings.Cut(strings.Trim(spec, " \t"), "-")
@@ -107,7 +108,7 @@ func cutRange(field string, size int64) (first, end int64, known bool) {
 	return a, min(b, size-1) + 1, true
 }
 
-// position parses decimal digits only. It limits n to more than any content has.
+// position parses decimal digits only. n is at most 1<<40, which exceeds the length of any content.
 func position(s string) (n int64, ok bool) {
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {

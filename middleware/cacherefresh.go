@@ -9,23 +9,23 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/rewrite"
 )
 
-// A response that may be sent while stale is sent to all clients, including the one that found it
-// stale. The new response is made by a request of the cache's own: a copy of the client's without
-// its conditions, which runs through the whole app.
+// A response that may be sent while it is stale is sent to all clients, including the client that
+// found it stale. The cache makes a request of its own for the new response: a copy of the client's
+// request without its conditions. This refresh request passes through the whole app.
 
 const (
-	// maxRefreshes is the maximum number of refresh requests in progress. Beyond it, the client that finds a response stale waits for
-	// the new one.
+	// maxRefreshes is the maximum number of refresh requests in progress. Beyond it, the client that finds a response stale waits
+	// for the new response.
 	maxRefreshes = 64
 	// longestRefresh is the time limit of a refresh request.
 	longestRefresh = time.Minute
 )
 
-// refreshKey is the context key of the flight that a request of the cache's own leads.
+// refreshKey is the context key of the flight that a refresh request leads.
 type refreshKey struct{ cache *ResponseCache }
 
-// refreshing returns the flight that a request of the cache's own leads, or nil for other requests.
-// These pay one atomic load.
+// refreshing returns the flight that a refresh request leads, or nil for other requests. While no
+// refresh request is in progress it costs one atomic load.
 func (k *ResponseCache) refreshing(r *dunlin.Request) *cacheFlight {
 	if k.refreshes.Load() == 0 {
 		return nil
@@ -34,8 +34,8 @@ func (k *ResponseCache) refreshing(r *dunlin.Request) *cacheFlight {
 	return f
 }
 
-// refresh starts a request for the new response while the stale one is sent. It reports false if
-// the client must run the action.
+// refresh starts a refresh request, so that the stale response can be sent to the client. It reports
+// false if the client's request must run the action.
 func (k *ResponseCache) refresh(r *dunlin.Request, key *cacheKey, f *cacheFlight) bool {
 	if k.config.App == nil {
 		return false
@@ -48,7 +48,7 @@ func (k *ResponseCache) refresh(r *dunlin.Request, key *cacheKey, f *cacheFlight
 	req := r.Std().Clone(ctx)
 	req.Body, req.ContentLength = http.NoBody, 0
 	if sent := r.SentPath(); sent != r.Path() {
-		rewrite.SetPath(req, sent) // the app rewrites it again
+		rewrite.SetPath(req, sent) // the original path, which the app rewrites again
 	}
 	for _, name := range [...]string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range"} {
 		req.Header.Del(name)
@@ -69,7 +69,7 @@ func (k *ResponseCache) refresh(r *dunlin.Request, key *cacheKey, f *cacheFlight
 	return true
 }
 
-// nowhere discards the responses to the cache's own requests.
+// nowhere discards the responses to refresh requests.
 type nowhere struct{ header http.Header }
 
 func (w nowhere) Header() http.Header         { return w.header }

@@ -11,7 +11,8 @@ import (
 )
 
 // A stale response with an ETag or Last-Modified is revalidated (RFC 9111 section 4.3). The action
-// sees the cache's conditions in place of the client's. A 304 renews the stored response.
+// sees conditions for the stored response in place of the client's conditions. A 304 renews the stored
+// response.
 
 // unconditional removes the conditions of a request.
 var unconditional = map[string]string{
@@ -28,8 +29,8 @@ func (k *ResponseCache) ask(r *dunlin.Request, stale *cacheEntry, next dunlin.Ac
 	}, next), true
 }
 
-// renew answers with the stored response as updated by a 304, and stores it if allowed. It reports
-// false for a 304 about another response.
+// renew answers with the stored response, updated by the fields of a 304, and stores it if allowed. It
+// reports false if the 304 is about another response.
 func (k *ResponseCache) renew(r *dunlin.Request, key *cacheKey, req httpcache.Request, stale *cacheEntry, resp dunlin.Response, epoch uint64) (dunlin.Response, bool) {
 	if !stale.sameAs(resp.Get(etag), resp.Get("Last-Modified")) {
 		return dunlin.Response{}, false
@@ -52,14 +53,14 @@ func (k *ResponseCache) renew(r *dunlin.Request, key *cacheKey, req httpcache.Re
 	if k.store(key, req, e, epoch, true) {
 		resp = e.answer(r, k.now(), cacheStatusRenewed)
 		for i := 0; i < len(d.fields); i += 2 {
-			if isField(d.fields[i], said.Omit...) { // not stored: only for this client
+			if isField(d.fields[i], said.Omit...) { // the field is only for this client, and not stored
 				resp = resp.AddHeader(d.fields[i], d.fields[i+1])
 			}
 		}
 		return resp, true
 	}
 	if e == nil && d.get("Set-Cookie") == "" {
-		k.discard(stale) // the 304 made it uncacheable
+		k.discard(stale) // the fields of the 304 forbid storing it
 	}
 	// The response is private, or no longer cacheable.
 	about, clock := k.about(fresh), time.Now()
@@ -67,8 +68,8 @@ func (k *ResponseCache) renew(r *dunlin.Request, key *cacheKey, req httpcache.Re
 	return e.answer(r, k.now(), cacheStatusRenewed), true
 }
 
-// supersedes reports whether an uncacheable response removes the stored one. Otherwise the stored
-// response could be sent stale instead of one that is now private, no-store or no-cache.
+// supersedes reports whether an uncacheable response removes the stored response. Without this, the
+// stale response could be sent although the response is now private, no-store or no-cache.
 func (k *ResponseCache) supersedes(d *cacheDraft) bool {
 	if d.status >= http.StatusBadRequest && d.status != http.StatusNotFound && d.status != http.StatusGone {
 		return false
@@ -98,7 +99,7 @@ func (e *cacheEntry) sameAs(tag, modified string) bool {
 	return modified == "" || modified == e.lastModified
 }
 
-// answer returns the response to a request, or a 304 if the client has the same.
+// answer returns the response to a request, or a 304 if the client has the same response.
 func (e *cacheEntry) answer(r *dunlin.Request, now time.Duration, status string) dunlin.Response {
 	resp := e.response(now, status)
 	if e.status == http.StatusOK && e.notModified(r) {

@@ -25,14 +25,14 @@ type Coding struct {
 	// Begin returns an encoder that writes a stream to w.
 	Begin func(w io.Writer) StreamCoder
 
-	// Open returns a reader that decodes src. If the reader is an io.Closer, it is closed after
-	// use.
+	// Open returns a reader that decodes src. If the reader is an io.Closer, the middleware closes it
+	// after use.
 	Open func(src io.Reader) (io.Reader, error)
 }
 
 // A StreamCoder encodes a stream. The data written before Flush, Plain or Close is a piece. A
-// StreamCoder may hold a compressor, or other large memory, only within a piece: streams last as
-// long as their clients stay connected.
+// StreamCoder may hold a compressor, or other large memory, only within a piece, because a stream may
+// last as long as its client stays connected. It is used by one goroutine at a time.
 type StreamCoder interface {
 	// Write encodes p as a part of the current piece.
 	Write(p []byte) (int, error)
@@ -44,7 +44,7 @@ type StreamCoder interface {
 	Close() error
 }
 
-// Gzip returns the coding gzip (RFC 1952). level is a level of package gzip, and must be valid.
+// Gzip returns the coding gzip (RFC 1952). level must be a valid level of package gzip.
 func Gzip(level int) *Coding {
 	z := &zipper{level: level}
 	return &Coding{
@@ -86,7 +86,7 @@ func (z *zlibReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A zipper compresses with pooled writers, which are large.
+// A zipper compresses with pooled writers, because a writer needs much memory.
 type zipper struct {
 	level   int
 	whole   sync.Pool // of *gzip.Writer
@@ -107,7 +107,7 @@ func (z *zipper) append(dst, body []byte) []byte {
 }
 
 // A gzipStream is a stream in gzip. Each piece is compressed independently, so that the compressor
-// can be released after it. The blocks of deflate (RFC 1951) of several compressors can follow each
+// can be released after the piece. Deflate blocks (RFC 1951) of several compressors can follow each
 // other, since a flush ends at a byte boundary.
 type gzipStream struct {
 	pool  *sync.Pool // of *flate.Writer
@@ -119,7 +119,7 @@ type gzipStream struct {
 	begun bool
 }
 
-// gzipHeader states deflate, no name, no time and an unknown system.
+// gzipHeader states the method deflate, an unknown operating system, and no name and time.
 const gzipHeader = "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
 func (s *gzipStream) begin() error {
@@ -154,7 +154,7 @@ func (s *gzipStream) Write(p []byte) (int, error) {
 
 // leave returns the compressor to the pool.
 func (s *gzipStream) leave() {
-	s.fw.Reset(io.Discard) // it must not keep the writer alive
+	s.fw.Reset(io.Discard) // a pooled compressor must not keep s.w alive
 	s.pool.Put(s.fw)
 	s.fw = nil
 }
@@ -168,8 +168,8 @@ func (s *gzipStream) Flush() error {
 	return err
 }
 
-// Plain writes stored blocks, each with its length and the complement of the length, and an empty
-// block, as a flush does: decoders then pass on all data.
+// Plain writes p as stored blocks (RFC 1951 section 3.2.4), and then an empty block as a flush does, so
+// that decoders pass on all data.
 func (s *gzipStream) Plain(p []byte) error {
 	if err := s.Flush(); err != nil {
 		return err
@@ -191,7 +191,7 @@ func (s *gzipStream) Plain(p []byte) error {
 	return s.stored(0, 0)
 }
 
-// stored writes the header of a stored block of n bytes.
+// stored writes the header of a stored block of n bytes: final, the length and its complement.
 func (s *gzipStream) stored(final byte, n int) error {
 	head := [5]byte{final}
 	binary.LittleEndian.PutUint16(head[1:], uint16(n))

@@ -15,10 +15,10 @@ import (
 	"github.com/dunlinhttp/dunlin/ext"
 )
 
-// CompressConfig has the settings of [Compress]. The zero value of a field stands for its default.
+// CompressConfig has the settings of [Compress]. A zero field selects its documented default.
 type CompressConfig struct {
-	// MinSize is the minimum size of a body, and of a piece of a stream, in bytes. Smaller ones are
-	// not compressed. Default: 1024.
+	// MinSize is the minimum size of a compressed body, and of a compressed piece of a stream, in
+	// bytes. Smaller bodies and pieces are not compressed. Default: 1024.
 	MinSize int
 
 	// Level is the level of package gzip, from 1 (fast) to 9 (small). Default:
@@ -30,12 +30,14 @@ type CompressConfig struct {
 	// application/javascript, application/xml and application/wasm.
 	MediaTypes []string
 
-	// Codings are the codings to compress with, the best first: of codings with equal weight in
-	// Accept-Encoding the first is used. Module compress has zstd and Brotli. Default: Gzip(Level).
+	// Codings are the codings to compress with, in order of preference. If several codings have the
+	// same weight in Accept-Encoding, the first of them is used. Module compress has zstd and Brotli.
+	// Default: Gzip(Level).
 	Codings []*Coding
 
-	// Streams limits the number of streams that have a compressor at the same time. Each takes up
-	// to about 1 MB. The data of other streams is framed in the coding, uncompressed. Default: 64.
+	// Streams limits the number of streams that have a compressor at the same time. A compressor takes
+	// up to about 1 MB. The data of other streams is sent in the format of the coding, but uncompressed.
+	// Default: 64.
 	Streams int
 }
 
@@ -45,21 +47,21 @@ var compressible = []string{
 }
 
 // Compress compresses response bodies with gzip, or one of Codings, for clients that accept it (RFC
-// 9110 section 12.5.3). It does not compress a body that is small, encoded already, or would not
-// become smaller; a partial response (206); a response with Cache-Control: no-transform; or one
-// with Content-Digest or Repr-Digest (RFC 9530), which are digests of the original bytes. Whole and
-// partial responses that depend on Accept-Encoding get Vary, compressed or not. A strong ETag
-// becomes weak, since the bytes change. Accept-Ranges becomes none, since ranges count bytes of the
-// plain body.
+// 9110 section 12.5.3). It does not compress a body that is small, already encoded, or would not
+// become smaller. Nor does it compress a partial response (206), a response with Cache-Control:
+// no-transform, and a response with Content-Digest or Repr-Digest (RFC 9530), which are digests of the
+// original bytes. Whole and partial responses that depend on Accept-Encoding get Vary, compressed or
+// not. A strong ETag becomes weak, since the bytes change. Accept-Ranges becomes none, since ranges
+// count bytes of the plain body.
 //
 // Streams, events, files and long responses of standard handlers are compressed as they are sent,
 // and the client can decode all flushed data at once. A stream holds a compressor only between the
-// first byte and the next flush, so each piece is compressed independently. Events smaller than
-// MinSize are not compressed.
+// first byte after a flush and the next flush, so each piece is compressed independently. Events
+// smaller than MinSize are not compressed.
 //
-// Put it before ETag, so that the tag is computed from the plain body. Do not compress responses
-// that hold a secret beside data that an attacker can choose (the BREACH attack). Compress panics
-// when a setting is not valid.
+// Put Compress before ETag, so that the tag is computed from the plain body. Do not compress responses
+// that contain a secret beside data that an attacker can choose (the BREACH attack). Compress panics
+// for an invalid setting.
 func Compress(c CompressConfig) dunlin.Middleware {
 	k := newCompressor(c)
 	return func(next dunlin.Action) dunlin.Action {
@@ -81,9 +83,9 @@ func Compress(c CompressConfig) dunlin.Middleware {
 // A compressor is a CompressConfig in use.
 type compressor struct {
 	CompressConfig
-	streaming []*Coding // those with Begin
-	running   atomic.Int64
-	buffers   sync.Pool // of *[]byte
+	streaming []*Coding    // the codings with Begin
+	running   atomic.Int64 // number of streams with a compressor
+	buffers   sync.Pool    // of *[]byte
 }
 
 func newCompressor(c CompressConfig) *compressor {
@@ -133,7 +135,7 @@ func (k *compressor) compress(r *dunlin.Request, resp dunlin.Response) dunlin.Re
 		return resp
 	}
 	if resp.StatusCode() == http.StatusNotModified {
-		return weaken(resp) // as in the 200
+		return weaken(resp) // the ETag of a compressed 200 is weak, too
 	}
 	packed := k.pack(coding, resp.Body())
 	if packed == nil {
@@ -171,20 +173,21 @@ func encodedBy(coding *Coding, resp dunlin.Response) dunlin.Response {
 	return weaken(resp.Header("Content-Encoding", coding.Name))
 }
 
-// lengthless is a nil encoder, for HEAD. GET would compress the small body as a whole, by a coding
-// that has no Begin, so HEAD must not send the length of the plain body (RFC 9110 section 8.6).
+// lengthless is the encoder function of a response to HEAD if the response to GET is compressed as a
+// whole, by a coding without Begin. It is not called. Because begin does not return nil, the response
+// to HEAD does not have the length of the plain body (RFC 9110 section 8.6).
 func lengthless(io.Writer) ext.BodyEncoder { return nil }
 
 // left returns a response that is not compressed. A partial response, and a 304 to a client that
 // may have a compressed body, get the Vary of the whole response (RFC 9110 sections 15.3.7 and
-// 15.4.5). A 304 gets a weak tag if the client sent that.
+// 15.4.5). A 304 gets a weak ETag if the client sent a weak ETag.
 func (k *compressor) left(r *dunlin.Request, resp dunlin.Response) dunlin.Response {
 	switch resp.StatusCode() {
 	case http.StatusPartialContent:
 		if resp.Get("Content-Encoding") != "" || untouchable(resp) || !k.coversType(resp) {
 			return resp
 		}
-	case http.StatusNotModified: // it does not state the media type of the whole response
+	case http.StatusNotModified: // a 304 does not state the media type of the whole response
 		tag := resp.Get(etag)
 		if tag == "" || resp.Get("Content-Encoding") != "" || untouchable(resp) {
 			return resp
@@ -204,7 +207,7 @@ func (k *compressor) left(r *dunlin.Request, resp dunlin.Response) dunlin.Respon
 // keptPack is the largest buffer that the pool keeps, in bytes.
 const keptPack = 1 << 20
 
-// pack returns body compressed, in memory of its own, or nil if it would not become smaller.
+// pack returns body compressed, in new memory, or nil if it would not become smaller.
 func (k *compressor) pack(coding *Coding, body []byte) (packed []byte) {
 	buf, ok := k.buffers.Get().(*[]byte)
 	if !ok {
@@ -220,8 +223,8 @@ func (k *compressor) pack(coding *Coding, body []byte) (packed []byte) {
 	return packed
 }
 
-// piecewise encodes a stream. Small pieces, and pieces without a compressor, are encoded
-// uncompressed.
+// piecewise encodes a stream. Small pieces, and pieces for which no compressor is free, are written
+// uncompressed in the format of the coding.
 type piecewise struct {
 	k        *compressor
 	coder    StreamCoder
@@ -286,7 +289,7 @@ func (s *piecewise) Flush() error {
 func (s *piecewise) Close() error {
 	defer s.leave()
 	if err := s.plain(); err != nil {
-		_ = s.coder.Close() // it fails, too
+		_ = s.coder.Close() // fails, too
 		return err
 	}
 	return s.coder.Close()
@@ -305,8 +308,8 @@ func (c *CompressConfig) covers(resp dunlin.Response, size int64) bool {
 	return c.coversType(resp)
 }
 
-// coversType reports whether the response has a media type to compress. For several ranges the type
-// is unknown.
+// coversType reports whether the response has a media type to compress. It returns true for a response
+// with several ranges, whose own media type is unknown.
 func (c *CompressConfig) coversType(resp dunlin.Response) bool {
 	mediaType, _, _ := strings.Cut(resp.Get("Content-Type"), ";")
 	mediaType = strings.TrimSpace(mediaType)

@@ -11,10 +11,10 @@ import (
 
 // ContentTypes lets a request with a body pass only if the body has one of the given media types.
 // It answers others with 415 and the types in Accept (RFC 9110 section 15.5.16), before the body is
-// read. A body with no or several types is refused, too. "text/*" matches every subtype, and
-// "*+json" a suffix. Parameters are ignored, but a charset must be UTF-8 or US-ASCII. Requiring
-// application/json also prevents forms of other origins from sending JSON. ContentTypes panics for
-// an invalid media type.
+// read. A body without a Content-Type, or with several, is refused, too. "text/*" matches every
+// subtype, and "*+json" a suffix. Parameters are ignored, but a charset must be UTF-8 or US-ASCII. The
+// type application/json also prevents forms of other origins from sending JSON. ContentTypes panics
+// for an invalid media type.
 func ContentTypes(types ...string) dunlin.Middleware {
 	if len(types) == 0 {
 		panic("middleware: ContentTypes: no media types: all bodies would be refused")
@@ -36,7 +36,7 @@ func ContentTypes(types ...string) dunlin.Middleware {
 			}
 			contentType := r.Header("Content-Type")
 			why := wrongType(contentType, types)
-			if why == "" && r.HeaderList("Content-Type") != contentType { // an upstream may use another line
+			if why == "" && r.HeaderList("Content-Type") != contentType { // an upstream may use another of several lines
 				why = "the body has more than one Content-Type"
 			}
 			if why != "" {

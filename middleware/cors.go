@@ -42,27 +42,27 @@ type CORSConfig struct {
 }
 
 // CORS lets pages of other origins read responses (Fetch standard, section 3.2). It answers
-// preflights with 204: requests by which browsers ask for permission before they send a request
-// that a form could not. A request from an unlisted origin runs, and its response has no CORS
-// headers, so the browser hides it from the page. To refuse such requests use [CrossOrigin].
-// Responses that depend on the origin get Vary: Origin.
+// preflights with 204. By a preflight a browser asks for permission before it sends a request that a
+// form cannot send. A request from an unlisted origin runs, but its response has no CORS headers, so
+// the browser hides the response from the page. To refuse such requests use [CrossOrigin]. Responses
+// that depend on the origin get Vary: Origin.
 //
-// All answers have the headers, so that pages can also read why a request was refused: late ones, those over a
-// limit or in an overload, and those to requests that are too large. An answer to an unreadable request head
-// has none, since its origin is unknown. Install it for the app or a group:
+// All answers have the headers, so that pages can also read why a request was refused: answers at a timeout,
+// over a limit, in an overload, and to requests that are too large. An answer to an unreadable request head has
+// no CORS headers, since its origin is unknown. Install CORS for the app or a group:
 //
 //	app.Group("/api").Install(middleware.CORS(config))
 //
-// A preflight is answered before all middleware, such as authentication, since preflights carry no
-// credentials. CORS panics for settings that do not do what they seem to: credentials with "*", an
-// origin that no browser sends, a pattern that matches the origins of others.
+// A preflight is answered before all middleware, such as authentication, since preflights have no
+// credentials. CORS panics for settings that do not do what they seem to do: credentials with "*", an
+// origin that no browser sends, and a pattern that also matches origins of other owners.
 func CORS(c CORSConfig) dunlin.Feature {
 	rules := newCORSRules("CORS", c)
 	return edgeParts{cors: rules}.feature(rules.send)
 }
 
-// send adds the headers to an answer. It answers preflights for paths that have routes but no action for OPTIONS, if
-// those are not inside the feature.
+// send adds the headers to an answer that was not made inside the feature. Such an answer may be one to a preflight for a
+// path that has routes but no action for OPTIONS.
 func (c *corsRules) send(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
 	origin := info.Header("Origin")
 	if origin != "" && info.Method() == http.MethodOptions && info.Header("Access-Control-Request-Method") != "" {
@@ -73,7 +73,7 @@ func (c *corsRules) send(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.R
 
 // corsRules are the rendered settings of CORS.
 type corsRules struct {
-	any    *corsAnswer // for "*"; else nil
+	any    *corsAnswer // the headers for all origins if Origins is "*"; else nil
 	first  []corsOrigin
 	more   map[string]bool // origins after those in first
 	like   []originPattern
@@ -81,7 +81,7 @@ type corsRules struct {
 	joints
 }
 
-// A corsOrigin is an origin with rendered headers of its own.
+// A corsOrigin is an origin with its rendered headers.
 type corsOrigin struct {
 	origin string
 	answer *corsAnswer
@@ -101,8 +101,8 @@ var (
 	blockNothing    = dunlin.NewHeaderBlock()
 )
 
-// maxBlocks is the number of origins with headers of their own. Joined blocks are rendered in
-// advance only for a few combinations.
+// maxBlocks is the maximum number of origins in corsRules.first. It limits the number of combinations
+// for which joined blocks are rendered in advance.
 const maxBlocks = 4
 
 func newCORSRules(who string, c CORSConfig) *corsRules {
@@ -164,8 +164,8 @@ func (c *CORSConfig) render(origin string) *corsAnswer {
 	return a
 }
 
-// find returns the index of an origin's headers, see answer, and whether the response must also
-// name the origin.
+// find returns the index of an origin's headers for answer, and whether the origin must be added to
+// them.
 func (c *corsRules) find(origin string) (which int, name bool) {
 	if origin == "" {
 		return 0, false
@@ -186,8 +186,8 @@ func (c *corsRules) find(origin string) (which int, name bool) {
 	return 0, false
 }
 
-// answer returns the headers for a result of find: which is 1 + the index of an origin in first, or
-// 0 for another one. It returns nil for an origin that is not allowed.
+// answer returns the headers for a result of find: which is 1 + the index of an origin in first, or 0
+// for another origin. It returns nil for an origin that is not allowed.
 func (c *corsRules) answer(which int, name bool) *corsAnswer {
 	switch {
 	case which > 0:

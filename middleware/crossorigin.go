@@ -11,13 +11,13 @@ import (
 // CrossOrigin protects against cross-site request forgery (CSRF): it answers 403 to requests that a
 // browser sends for a page of another origin. It needs no token and no cookie. It checks
 // Sec-Fetch-Site and Origin, which pages cannot set, by the rules of [http.CrossOriginProtection].
-// GET, HEAD and OPTIONS pass, so their actions must not change anything. Requests of the same
-// origin and of trusted origins pass, and so do requests without both headers, from clients other
+// GET, HEAD and OPTIONS pass, so their actions must not change anything. Requests of the same origin
+// and of trusted origins pass. Requests with neither header pass, because they come from clients other
 // than browsers. Browsers older than 2020 send only Origin, which is then checked.
 //
-// trusted are origins and patterns as in [CORSConfig].Origins, except "*", which would admit every
-// page. A page on one of these hosts can act for its visitor. CrossOrigin panics when one is not an
-// origin.
+// trusted are origins and patterns as in [CORSConfig].Origins, except "*", which would allow every
+// page. A page of a trusted origin can act for its visitor. CrossOrigin panics for a text that is not
+// an origin.
 func CrossOrigin(trusted ...string) dunlin.Middleware {
 	allowed := trustedOrigins{exact: make(map[string]bool)}
 	for _, text := range trusted {
@@ -66,10 +66,10 @@ func crossOrigin(r *dunlin.Request, trusted *trustedOrigins) string {
 	case site != "":
 		return "the request comes from a page of another origin"
 	case origin == "":
-		return "" // no browser, or one that sends neither header
+		return "" // no browser, or a browser that sends neither header
 	}
 	if _, host, ok := strings.Cut(origin, "://"); ok && host == r.Host() {
-		return "" // a proxy may hide the scheme; HSTS prevents forged pages in clear text
+		return "" // the scheme is not compared, because a proxy may hide it; HSTS prevents forged pages in clear text
 	}
 	return "the Origin header names another origin"
 }

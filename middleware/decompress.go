@@ -10,7 +10,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// DecompressConfig has the settings of [Decompress]. The zero value of a field stands for its default.
+// DecompressConfig has the settings of [Decompress]. A zero field selects its documented default.
 type DecompressConfig struct {
 	// Codings are the codings to decode. Module compress has zstd and Brotli. Default: gzip and
 	// deflate.
@@ -23,16 +23,15 @@ type DecompressConfig struct {
 
 // Decompress decodes the content coding of request bodies (RFC 9110 section 8.4). Actions, forms,
 // Decode and standard handlers see the plain body, and neither Content-Encoding nor Content-Length.
-// The whole body is read before the action runs. The limit of a body applies to the encoded and to
-// the decoded one: a small body that becomes a large one (a compression bomb) gets 413 as soon as
-// it exceeds the limit. A coding that is not in Codings, or more than one coding, gets 415 with
-// Accept-Encoding (RFC 9110 section 15.5.16). A body that is not in its coding gets 400. The number
-// of bodies decoded at the same time is limited to the number of processors. A request without
-// Content-Encoding costs one header lookup.
+// The whole body is read before the action runs. The limit on bodies applies to the encoded and to the
+// decoded body: a small body that becomes a large one (a compression bomb) is answered with 413 as
+// soon as it exceeds the limit. A coding that is not in Codings, or more than one coding, is answered
+// with 415 and Accept-Encoding (RFC 9110 section 15.5.16). A body that is not valid in its coding is
+// answered with 400. The number of bodies that are decoded at the same time is limited to the number
+// of processors. A request without Content-Encoding costs one header lookup.
 //
-// Put it after middleware that refuses requests, and before middleware that reads bodies. Put
-// ContentDigest, a digest of the encoded body, before it. Decompress panics when a setting is not
-// valid.
+// Put Decompress after middleware that refuses requests, and before middleware that reads bodies. Put
+// it after ContentDigest, which checks the encoded body. Decompress panics for an invalid setting.
 func Decompress(d DecompressConfig) dunlin.Middleware {
 	if d.Codings == nil {
 		d.Codings = []*Coding{Gzip(1), Deflate()}
@@ -70,8 +69,8 @@ func Decompress(d DecompressConfig) dunlin.Middleware {
 	}
 }
 
-// decode decodes the complete body of r when slots has room. A body of a few bytes can make
-// a decoder take up to 16 MB, and more decoders than processors are not faster.
+// decode decodes the complete body of r when slots has room. A body of a few bytes can make a decoder
+// allocate up to 16 MB, and more decoders than processors do not decode faster.
 func (d *DecompressConfig) decode(r *dunlin.Request, coding *Coding, slots chan struct{}) error {
 	one := decoding{slots: slots}
 	defer one.close()

@@ -11,20 +11,20 @@ import (
 
 // DeprecatedConfig has the settings of [Deprecated]. Since or Sunset must be set.
 type DeprecatedConfig struct {
-	// Since is the time of the deprecation, past or future: the route still works then, but new
-	// clients should not use it. The zero time omits the header.
+	// Since is the time of the deprecation, in the past or future. From that time the route still
+	// works, but new clients should not use it. The zero time omits the header Deprecation.
 	Since time.Time
 
-	// Sunset is the time of the expected removal. The zero time omits the header.
+	// Sunset is the time of the expected removal. The zero time omits the header Sunset.
 	Sunset time.Time
 
 	// Link is the URL of a page for people that describes the replacement. Default: none.
 	Link string
 }
 
-// Deprecated announces with each response that a route or a group will be removed, by Deprecation
-// (RFC 9745), Sunset (RFC 8594) and Link. It panics for a notice without Since and Sunset, or with
-// a Sunset before Since, which RFC 9745 section 4 forbids.
+// Deprecated announces that a route or a group will be removed: it adds the headers Deprecation (RFC
+// 9745), Sunset (RFC 8594) and Link to each response. It panics for a notice with neither Since nor
+// Sunset, and for a Sunset before Since, which RFC 9745 section 4 forbids.
 func Deprecated(notice DeprecatedConfig) dunlin.Middleware {
 	if notice.Since.IsZero() && notice.Sunset.IsZero() {
 		panic("middleware: Deprecated: neither Since nor Sunset is set")
@@ -51,7 +51,7 @@ func Deprecated(notice DeprecatedConfig) dunlin.Middleware {
 			}
 			link += "<" + notice.Link + `>; rel="` + rel + `"; type="text/html"`
 		}
-		dunlin.NewHeaderBlock("Link", link) // panics with the reason
+		dunlin.NewHeaderBlock("Link", link) // panics if the link is invalid
 	}
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {

@@ -17,17 +17,17 @@ type ContentDigestConfig struct {
 	// Want-Content-Digest. Default: such a request passes.
 	Require bool
 
-	// Respond adds a digest to responses with a complete body. Default: none is added.
+	// Respond adds a digest to responses with a complete body. Default: no digest is added.
 	Respond bool
 }
 
 // ContentDigest checks the request body against its Content-Digest (RFC 9530), by SHA-256 or
 // SHA-512, and answers 400 if they differ. It reads the whole body, see [dunlin.Request.Bytes]. All
-// supported digests of the field must match; others are ignored. A digest detects errors, not
+// supported digests of the field must match; other digests are ignored. A digest detects errors, not
 // forgeries: an attacker who changes a body can change its digest.
 //
-// With Respond, put it before middleware that changes bodies, such as [Compress]: it computes the
-// digest of the sent bytes.
+// With Respond, put ContentDigest before middleware that changes bodies, such as [Compress], because
+// the digest must be that of the sent bytes.
 func ContentDigest(c ContentDigestConfig) dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
@@ -83,7 +83,7 @@ func (c *ContentDigestConfig) check(r *dunlin.Request) (resp dunlin.Response, re
 	return resp, false
 }
 
-// A digestSet has the supported digests of a header; nil for absent ones.
+// A digestSet has the supported digests of a header. A digest that the header does not have is nil.
 type digestSet struct{ sha256, sha512 []byte }
 
 func (d *digestSet) match(body []byte) bool {
@@ -104,7 +104,7 @@ func (d *digestSet) match(body []byte) bool {
 const maxDigests = 1 << 10
 
 // parseDigests parses a dictionary of byte sequences (RFC 8941 section 3.2), such as
-// "sha-256=:base64:". The last value of a repeated key counts.
+// "sha-256=:base64:". If a key is repeated, its last value is used.
 func parseDigests(list string) (d digestSet, ok bool) {
 	if len(list) > maxDigests {
 		return d, false

@@ -17,12 +17,12 @@ import (
 // inside gives this package the internal methods of package dunlin.
 var inside = dunlin.Internal(exchange.Module{})
 
-// Most services install RequestID, CORS, SecureHeaders and RateLimit by address, usually in a row. Adjacent ones are fused
-// into one feature, whose action is an edge. Each part processes the request in its order. Their headers are added to the
-// response at once if the response has none of them. The result is the same as with separate features, and faster: constant
-// headers are rendered together, once, and added after one lookup.
+// Most services install RequestID, CORS, SecureHeaders and RateLimit by address, usually in a row. Adjacent features of
+// these four are fused into one feature, whose action is an edge. The parts of an edge process the request in the order of
+// the features. If the response has none of their headers, all headers are added in one step. The result is the same as
+// with separate features, but faster: constant headers are rendered together, once, and added after one lookup.
 
-// An edgeFeature is one of these features, or several that have been fused.
+// An edgeFeature is one of the four features, or several of them that have been fused.
 type edgeFeature struct {
 	dunlin.Hooks
 	edgeParts
@@ -37,8 +37,8 @@ func (p edgeParts) feature(headers func(*dunlin.AnswerInfo, dunlin.Response) dun
 	return f
 }
 
-// Fuse returns a feature for this one and the next inner one, or nil if both have the same part. Package dunlin calls
-// it for adjacent features.
+// Fuse returns one feature in place of f and inner, the next feature inside of f, or nil if both have the same part.
+// Package dunlin calls it for adjacent features.
 func (f *edgeFeature) Fuse(inner dunlin.Feature) dunlin.Feature {
 	both := *f
 	if more, ok := inner.(*edgeFeature); !ok || !both.merge(&more.edgeParts) {
@@ -50,7 +50,7 @@ func (f *edgeFeature) Fuse(inner dunlin.Feature) dunlin.Feature {
 	return &both
 }
 
-// edgeParts are the parts of an edge; nil for absent ones.
+// edgeParts are the parts of an edge. Absent parts are nil.
 type edgeParts struct {
 	id     *requestID
 	cors   *corsRules
@@ -65,7 +65,7 @@ type edge struct {
 	joined atomic.Pointer[edgeHeaders] // set by the first request
 	name   string                      // of the header of RequestID
 	first  string                      // first origin of CORS
-	usual  bool                        // the order is RequestID, CORS, RateLimit, and Glance can read the name
+	usual  bool                        // the order is RequestID, CORS, RateLimit, and Glance can read the header of RequestID
 	byTLS  bool                        // SecureHeaders differs with TLS
 	shares bool                        // has CORS
 	limits bool                        // has RateLimit
@@ -97,7 +97,7 @@ func (f *edgeFeature) around(next dunlin.Action) dunlin.Action {
 	e.shares, e.limits = e.cors != nil, e.rate != nil
 	if e.id != nil {
 		e.name = e.id.header
-		e.usual = e.usual && !exchange.AboutCoding(e.name) // Request.Header may hide it
+		e.usual = e.usual && !exchange.AboutCoding(e.name) // Request.Header hides such a header after DecodeBody
 	}
 	if e.shares && len(e.cors.first) > 0 {
 		e.first = e.cors.first[0].origin
@@ -108,7 +108,7 @@ func (f *edgeFeature) around(next dunlin.Action) dunlin.Action {
 	return e.several()
 }
 
-// at returns the number of parts outside of a part.
+// at returns the number of parts that are outside of the given part.
 func (e *edge) at(part edgePart) int { return slices.Index(e.order[:e.n], part) }
 
 // only returns the single part.
@@ -146,19 +146,19 @@ func (p *edgeParts) count() (n int) {
 // edgeSeen has the results of the parts of an edge for a request.
 type edgeSeen struct {
 	variant int  // index of the origin's headers, see corsRules.find
-	named   bool // the response must name the origin
+	named   bool // the origin must be added to the response
 	secure  bool // use the headers of SecureHeaders for TLS
 	limited bool
 	rate    gcra.Verdict
 }
 
-// identify is the action of a single RequestID.
+// identify is the action of an edge with RequestID alone.
 func (e *edge) identify(r *dunlin.Request) dunlin.Response {
 	e.id.adopt(r)
 	return inside.SendID(e.id.answer, e.next(r), r, nil)
 }
 
-// share is the action of a single CORS.
+// share is the action of an edge with CORS alone.
 func (e *edge) share(r *dunlin.Request) dunlin.Response {
 	origin := view.String(ext.HeaderBytes(r, "Origin")) // borrowed
 	if origin != "" && isPreflight(r) {
@@ -180,13 +180,13 @@ func isPreflight(r *dunlin.Request) bool {
 	return r.Method() == http.MethodOptions && r.Header("Access-Control-Request-Method") != ""
 }
 
-// secured is the action of a single SecureHeaders.
+// secured is the action of an edge with SecureHeaders alone.
 func (e *edge) secured(r *dunlin.Request) dunlin.Response {
 	block := e.secure.block(r)
 	return ext.DefaultHeaders(e.next(r), block)
 }
 
-// limit is the action of a single RateLimit.
+// limit is the action of an edge with RateLimit alone.
 func (e *edge) limit(r *dunlin.Request) dunlin.Response {
 	v, limited := e.rate.decide(r)
 	switch {
@@ -198,9 +198,9 @@ func (e *edge) limit(r *dunlin.Request) dunlin.Response {
 	return e.rate.fields.add(e.next(r), v)
 }
 
-// several returns the action of several parts. The kernel runs between two requests and leaves little in the
-// nearest caches. Therefore the code that most requests need is in few adjacent functions, and rare code is
-// in others.
+// several returns the action of several parts. Between two requests the kernel runs and displaces code from
+// the processor's nearest caches. Therefore the code that most requests need is in a few adjacent functions,
+// and rare code is in other functions.
 func (e *edge) several() dunlin.Action {
 	return func(r *dunlin.Request) dunlin.Response {
 		seen := edgeSeen{secure: e.byTLS && r.Secure()} // before the action, which may change the request
@@ -249,7 +249,7 @@ func (e *edge) serveInOrder(r *dunlin.Request, seen *edgeSeen) dunlin.Response {
 	return e.finish(e.next(r), r, seen)
 }
 
-// finish adds the headers of all parts: together if they are rendered together and the response has none of them.
+// finish adds the headers of all parts. It adds them in one step if they are rendered together and the response has none of them.
 func (e *edge) finish(resp dunlin.Response, r *dunlin.Request, seen *edgeSeen) dunlin.Response {
 	if !seen.named && seen.limited == e.limits {
 		tls := 0
@@ -274,7 +274,7 @@ func (e *edge) finish(resp dunlin.Response, r *dunlin.Request, seen *edgeSeen) d
 	return e.add(resp, r, seen, int(e.n))
 }
 
-// lookInOrder calls the parts in their order with the request. A part may answer it.
+// lookInOrder calls the parts in their order with the request. A part may answer the request.
 func (e *edge) lookInOrder(r *dunlin.Request, seen *edgeSeen) (resp dunlin.Response, answered bool) {
 	for i, part := range e.order[:e.n] {
 		switch part {
@@ -329,15 +329,15 @@ func (e *edge) add(resp dunlin.Response, r *dunlin.Request, seen *edgeSeen, n in
 	return resp
 }
 
-// edgeHeaders are the headers of all parts of an edge, rendered together, by the index of CORS
-// headers, and for clear text and TLS.
+// edgeHeaders are the headers of all parts of an edge, rendered together. The first index is that of
+// the CORS headers, see corsRules.find. The second is 0 for clear text and 1 for TLS.
 type edgeHeaders [1 + maxBlocks][2]joinedHeaders
 
 // joinedHeaders are the headers of all parts, without the remaining quota of a rate limit.
 type joinedHeaders struct {
 	names *dunlin.HeaderBlock // the response must have none of these names; nil if the headers are not joined
-	block *dunlin.HeaderBlock // nil if it is id
-	id    exchange.IDHeader
+	block *dunlin.HeaderBlock // the headers, without RequestID; else nil
+	id    exchange.IDHeader   // the headers, with RequestID
 }
 
 // headers returns the joined headers.
@@ -383,7 +383,7 @@ func (p edgeParts) headers() *edgeHeaders {
 	return h
 }
 
-// join renders the headers for an index of CORS headers. They are empty if there is no such index,
+// join renders the headers for an index of CORS headers. The result is empty if there is no such index,
 // or if a name occurs twice.
 func (p *edgeParts) join(variant, tls int) (h joinedHeaders) {
 	var pairs []string

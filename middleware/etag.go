@@ -15,10 +15,10 @@ const etag = "Etag"
 // ETag adds an ETag to responses, and answers 304 Not Modified if If-None-Match has it (RFC 9110
 // sections 8.8.3 and 13.1.2). The action still runs; only the transfer is saved.
 //
-// It handles GET and HEAD requests with status 200. An ETag that the action has set is kept, strong
-// or weak, and is compared. Otherwise the middleware computes a strong one from the body, if that
-// is complete and not empty. A stream has no complete body, and an empty body of an action for HEAD
-// does not tell the body for GET.
+// It handles responses to GET and HEAD with status 200. An ETag that the action has set, strong or
+// weak, is kept and compared. Otherwise the middleware computes a strong ETag from the body, if the
+// body is complete and not empty. A stream has no complete body. The empty body of an action for HEAD
+// may differ from the body for GET.
 func ETag() dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
@@ -37,15 +37,15 @@ func ETag() dunlin.Middleware {
 			if noneMatch(r, tag) {
 				return resp
 			}
-			// The headers do not change: a 304 repeats those of the 200 (RFC 9110 section 15.4.5).
-			// The engine drops the body.
+			// The headers do not change: a 304 has the headers of the 200 (RFC 9110 section 15.4.5).
+			// The engine does not send the body.
 			return resp.Status(http.StatusNotModified)
 		}
 	}
 }
 
 // strongTag returns the entity tag of a body: 128 bits of its SHA-256. Different bodies have
-// different tags, and all machines compute the same.
+// different tags, and all machines compute the same tag for the same body.
 func strongTag(body []byte) string {
 	sum := sha256.Sum256(body)
 	var tag [2 + 22]byte // 16 bytes are 22 digits
@@ -54,9 +54,9 @@ func strongTag(body []byte) string {
 	return string(tag[:])
 }
 
-// noneMatch reports whether If-None-Match is absent or lists no tag that matches the given one by
-// weak comparison. The whole response must then be sent. Only the well-formed beginning of a
-// malformed list counts; at worst a body is sent unnecessarily.
+// noneMatch reports whether If-None-Match is absent or lists no tag that matches the given tag by weak
+// comparison. Then the whole response must be sent. Of a malformed list only the well-formed beginning
+// is used; at worst a body is sent unnecessarily.
 func noneMatch(r *dunlin.Request, tag string) bool {
 	want := opaque(tag)
 	first := r.Header("If-None-Match")
@@ -80,7 +80,7 @@ func listedAnywhere(r *dunlin.Request, want string) bool {
 // weak or strong.
 func listed(list, want string) bool {
 	if strings.Trim(list, " \t") == "*" {
-		return true // any representation matches, and status 200 means that there is one
+		return true // every response with status 200 matches
 	}
 	for {
 		list = strings.TrimLeft(list, " \t,")
@@ -110,5 +110,5 @@ func cutTag(list string) (tag, rest string, ok bool) {
 	return list[:end], list[end:], true
 }
 
-// opaque returns an entity tag without the prefix of a weak one, which is case-sensitive.
+// opaque returns an entity tag without the prefix of weak tags, which is case-sensitive.
 func opaque(tag string) string { return strings.TrimPrefix(tag, "W/") }

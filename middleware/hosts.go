@@ -8,9 +8,9 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// AllowedHosts answers 421 Misdirected Request (RFC 9110 section 15.5.20) to requests for hosts
-// that are not listed. It prevents a client from putting a host of its choice into links or caches,
-// and pages from reaching a service on a private address by a name of their own (DNS rebinding).
+// AllowedHosts answers 421 Misdirected Request (RFC 9110 section 15.5.20) to requests for hosts that
+// are not listed. So a client cannot put a host of its choice into links or caches, and a page cannot
+// reach a service on a private address under the page's own host name (DNS rebinding).
 // "*.example.com" matches every host below example.com. Port, case and a final dot are ignored.
 //
 // List all names that requests use, such as the address that health checks use. AllowedHosts panics

@@ -20,86 +20,87 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// IdempotencyConfig has the settings of [Idempotency]. Store must be set. The zero value of another
-// field stands for its default.
+// IdempotencyConfig has the settings of [Idempotency]. Store must be set. Any other zero field selects
+// its documented default.
 type IdempotencyConfig struct {
 	// Store stores the responses. Wrap a store on another machine in a [store.Guard].
 	Store store.Store
 
-	// Required answers 400 to requests without a key. Default: such requests run as without the middleware.
+	// Required answers 400 to requests without a key. Default: the middleware does not handle such requests.
 	Required bool
 
-	// Methods are the methods of requests whose keys count. Default: POST and PATCH.
+	// Methods are the methods of the requests that the middleware handles. Default: POST and PATCH.
 	Methods []string
 
 	// User returns the authenticated user of a request. Keys belong to a user: two users may choose
-	// the same key. Return [User] after BasicAuth and KeyAuth, the user of a session, or the
-	// subject of a token, but never the token itself, which is renewed. A request with a key for
-	// which User returns "" gets 403, unless Anonymous is set. User must be set unless Anonymous
-	// is.
+	// the same key. Return [User] after BasicAuth and KeyAuth, the user of a session, or the subject
+	// of a token, but never the token itself, which changes when it is renewed. If User returns "", a
+	// request with a key is answered with 403, unless Anonymous is set. User must be set unless
+	// Anonymous is set.
 	User func(*dunlin.Request) string
 
-	// Anonymous lets requests without a user have keys. They share their keys: a client that knows
-	// another's key and request gets its response, without the cookies. Default: such requests get
-	// 403.
+	// Anonymous allows keys of requests without a user. Such requests share their keys: a client that
+	// knows the key and the request of another client gets the response to it, without the cookies.
+	// Default: such requests are answered with 403.
 	Anonymous bool
 
 	// TTL is the time for which a response is stored. Default: 24 hours.
 	TTL time.Duration
 
-	// Lease is the time for which a request counts as running after its process has died. After that a retry runs the action again,
-	// although the outcome of the first run is unknown. Default: TTL.
+	// Lease is the maximum time for which a request counts as running, from its start, even if its process has died. After that a
+	// retry runs the action again, although the outcome of the first run is unknown. Default: TTL.
 	Lease time.Duration
 
-	// MaxBytes limits a stored response, in bytes. The response of a standard handler is buffered
-	// up to MaxBytes. Beyond 32 KB it is charged to the request in the app's memory budget; without
-	// room there it is neither buffered nor stored. Default: 1 MiB.
+	// MaxBytes limits a stored response, in bytes. The response of a standard handler is buffered up
+	// to MaxBytes. Beyond 32 KB the buffer is charged to the request in the app's memory budget. If
+	// the budget has no room, the response is neither buffered nor stored. Default: 1 MiB.
 	MaxBytes int
 
-	// StoreBytes limits the bytes of all keys in the store, so that sessions and other uses keep
-	// their room. Beyond it new keys get 503. A [store.Memory] counts these bytes itself; the
-	// default is a quarter of MemoryConfig.MaxBytes, and a store for keys alone may give them all
-	// of it. With other stores, such as one in Redis, each process counts approximately what it has
-	// stored within TTL, as for UserBytes. The default there is no limit: set one if sessions share
-	// the store, or give the keys a store of their own.
+	// StoreBytes limits the bytes of all keys in the store, so that sessions and other uses of the
+	// store have room. Beyond it, requests with new keys are answered with 503. A [store.Memory]
+	// counts these bytes itself. Its default is a quarter of MemoryConfig.MaxBytes; a store for keys
+	// alone may use all of MaxBytes. With other stores, such as a store in Redis, each process counts
+	// approximately what it has stored within TTL, as for UserBytes, and the default is no limit. Set
+	// a limit if sessions share the store, or use a separate store for the keys.
 	StoreBytes int64
 
 	// UserBytes limits approximately the bytes of one user's keys within TTL. Each process counts
-	// only what it has stored itself. Without a user the limit applies to the address (for IPv6 the
-	// /64). Beyond it new keys get 429. Default: 64 MiB, but at most half of StoreBytes.
+	// only what it has stored itself. Without a user the limit applies to the address (for IPv6 to
+	// the /64). Beyond it, requests with new keys are answered with 429. Default: 64 MiB, but at most
+	// half of StoreBytes.
 	UserBytes int64
 
-	// Logger logs, once a second at most, responses that could not be stored. Default:
+	// Logger logs responses that could not be stored, at most once a second. Default:
 	// slog.Default().
 	Logger *slog.Logger
 }
 
 // Idempotency lets clients retry a request without a second execution. A retry with a known
-// Idempotency-Key gets the first response, with Idempotent-Replayed: true. It follows
-// draft-ietf-httpapi-idempotency-key-header-07:
+// Idempotency-Key gets the first response, with Idempotent-Replayed: true. Idempotency follows
+// draft-ietf-httpapi-idempotency-key-header-07. It answers with these statuses:
 //
-//	400  the key is missing although it is required, or malformed
+//	400  the key is malformed, or it is required and missing
 //	403  the user is unknown
 //	409  the first request with the key is running, or its response was not stored
-//	422  the key was used for another host, path, query, media type or body
+//	422  the first request with the key had another host, path, query, media type or body
 //	429  the keys of the user have reached IdempotencyConfig.UserBytes
 //	503  all keys have reached IdempotencyConfig.StoreBytes
 //
-// A key belongs to one user, method and route. Its first request claims it in the store by one
-// atomic step; concurrent retries, on any machine, get 409 with Retry-After. Every response of the
-// action is stored before it is sent, including errors. Responses that report that nothing was done
-// release the key instead: 400, 401, 403, 404, 405, 406, 411 to 417, 421, 422, 426, 428, 429 and
-// 431; 503 with Retry-After and without a cause; and an action that ended with context.Canceled
-// because its client disconnected. An action that has done something must use another status, such
-// as 409.
+// A key belongs to one user, method and route. The first request with a key claims it in the store by
+// one atomic step. Concurrent retries, on any machine, are answered with 409 and Retry-After. Every
+// response of the action is stored before it is sent, including errors. Responses that report that
+// nothing was done are not stored, and release the key: 400, 401, 403, 404, 405, 406, 411 to 417, 421,
+// 422, 426, 428, 429 and 431; 503 with Retry-After and without a cause; and the response of an action
+// that ended with context.Canceled because its client disconnected. An action that has done something
+// must use another status, such as 409.
 //
-// An action runs at most once for a key. While the store is unavailable, requests with a key get
-// 503, and can be sent again later. If a response cannot be stored, or is a stream, retries get
-// 409. The response of a [Proxy] or another standard handler with a length up to MaxBytes is not a
-// stream. Idempotency reads the whole request body, up to the route's limit.
+// An action runs at most once for a key. While the store is unavailable, requests with a key are
+// answered with 503, and can be sent again later. If a response cannot be stored, or is a stream,
+// retries are answered with 409. The response of a [Proxy] or another standard handler with a length
+// up to MaxBytes is not a stream. Idempotency reads the whole request body, up to the route's limit.
 //
-// Put it after authentication, and after middleware that depends on header fields of each request,
-// such as Compress and CORS. Idempotency panics when a setting is not valid.
+// Put Idempotency after authentication, and after middleware that depends on header fields of each
+// request, such as Compress and CORS. Idempotency panics for an invalid setting.
 func Idempotency(c IdempotencyConfig) dunlin.Middleware {
 	bounded := c.setDefaults()
 	if err := c.validate(); err != nil {
@@ -111,7 +112,7 @@ func Idempotency(c IdempotencyConfig) dunlin.Middleware {
 	}
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
-			// All lines count: an empty one does not hide another.
+			// HeaderBytes joins all lines, because a first empty line must not hide a second line.
 			if len(ext.HeaderBytes(r, idempotencyKey)) == 0 && !c.Required || !slices.Contains(c.Methods, r.Method()) {
 				return next(r)
 			}
@@ -195,8 +196,8 @@ func (c *IdempotencyConfig) validate() error {
 // longestKey is the maximum length of an idempotency key, in bytes.
 const longestKey = 255
 
-// readIdempotencyKey returns the key of a request: a String of RFC 9651, or, as many clients send
-// it, the text without quotes.
+// readIdempotencyKey returns the key of a request: a String of RFC 9651, or the text without quotes,
+// which many clients send.
 func readIdempotencyKey(r *dunlin.Request, header string) (string, error) {
 	lines := 0
 	for name := range r.Headers() {
@@ -228,7 +229,7 @@ func readIdempotencyKey(r *dunlin.Request, header string) (string, error) {
 	return key, nil
 }
 
-// unquote decodes a String of RFC 9651 section 3.3.3. Parameters may follow; none are defined.
+// unquote decodes a String of RFC 9651 section 3.3.3. It ignores parameters after the String.
 func unquote(s string) (string, bool) {
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {
@@ -250,14 +251,14 @@ func unquote(s string) (string, bool) {
 	return "", false
 }
 
-// A record, the value of a key in the store:
+// A record is the value of a key in the store:
 //
-//	state (1) │ fingerprint (32) │ the response, if the request has ended, or the token (16) of the running one
+//	state (1) │ fingerprint (32) │ the response, if it is stored, or the token (16) of the running request
 const (
 	stateRunning  = 'r'
-	stateFree     = 'f' // released without a run
+	stateFree     = 'f' // the key was released, and no request has run
 	stateAnswered = 'a'
-	stateUnkept   = 'u' // it has ended, and its response was not stored
+	stateUnkept   = 'u' // the request has ended, and its response was not stored
 
 	recordHead = 1 + sha256.Size
 )
@@ -269,7 +270,7 @@ type claim struct {
 	fingerprint [sha256.Size]byte
 	shared      bool // the request has no user: requests without a user share their keys
 	token       [16]byte
-	until       time.Time // end of the lease, in the store too
+	until       time.Time // the lease in the store has ended by this time
 	undo        *claimsToUndo
 	quota       *keyQuota
 	holder      uint64 // holder of the quota, see holderOf
@@ -289,7 +290,7 @@ func (k *claim) serve(r *dunlin.Request, next dunlin.Action) dunlin.Response {
 	return k.run(r, next)
 }
 
-// claim writes to the store that the request runs. If the request must not run, it returns the
+// claim writes to the store that the request is running. If the action must not run, claim returns the
 // response.
 func (k *claim) claim(r *dunlin.Request) (resp dunlin.Response, runs bool) {
 	c, ctx := k.config, r.Context()
@@ -310,12 +311,12 @@ func (k *claim) claim(r *dunlin.Request) (resp dunlin.Response, runs bool) {
 		item, err := c.Store.Get(ctx, k.key)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
-			return outstanding(), false // it was released meanwhile
+			return outstanding(), false // another request has released the key meanwhile
 		case err != nil:
 			return notKept(err), false
 		case len(item.Value) < recordHead:
 			return notKept(fmt.Errorf("middleware: read idempotency record: the value of store key %s is not a record", k.key)), false
-		case bytes.Equal(item.Value, k.record(stateRunning)): // an earlier call has claimed the key, but its answer was lost
+		case bytes.Equal(item.Value, k.record(stateRunning)): // an earlier Set of this request has succeeded, but its result was lost
 			k.version = item.Version
 			return resp, true
 		case item.Value[0] != stateFree:
@@ -359,7 +360,7 @@ func (k *claim) record(state byte) []byte {
 	return record
 }
 
-// again answers a request whose key is taken, from the record of the key.
+// again answers a request whose key an earlier request has claimed, from the record of the key.
 func (k *claim) again(record []byte) dunlin.Response {
 	if [sha256.Size]byte(record[1:recordHead]) != k.fingerprint {
 		return dunlin.Problem(&dunlin.ProblemDetails{
@@ -395,7 +396,7 @@ func notKept(err error) dunlin.Response {
 	}).Header("Retry-After", "1")
 }
 
-// run runs the action, once, and stores its response.
+// run runs the action and stores its response.
 func (k *claim) run(r *dunlin.Request, next dunlin.Action) dunlin.Response {
 	ctx := context.WithoutCancel(r.Context()) // the response is stored even if the client disconnects
 	returned := false
@@ -426,14 +427,14 @@ func (k *claim) run(r *dunlin.Request, next dunlin.Action) dunlin.Response {
 	return resp
 }
 
-// hasCause reports whether a response reports a failure, before which the action may have done
-// something.
+// hasCause reports whether the error of a response has a cause. Then the action may have done something
+// before it failed.
 func hasCause(err error) bool {
 	p, ok := errors.AsType[*dunlin.ProblemDetails](err)
 	return err != nil && (!ok || p.Cause != nil)
 }
 
-// holds charges the bytes of a response to the quotas, or reports false.
+// holds charges n bytes of a response to the quotas. It reports false if a quota has too few bytes left.
 func (k *claim) holds(n int) bool {
 	_, short := k.quota.reserve(k.holder, int64(n))
 	switch {
@@ -447,8 +448,8 @@ func (k *claim) holds(n int) bool {
 	return false
 }
 
-// keep stores the outcome of a request. A full store has room for a record that the response was not stored. If nothing can
-// be stored, the key remains in the state running, and retries get 409.
+// keep stores the outcome of a request. If the store is full, it replaces the record by one without a response. If nothing can
+// be stored, the key remains in the state running, and retries are answered with 409.
 func (k *claim) keep(ctx context.Context, record []byte) {
 	st := k.config.Store
 	_, err := st.Set(ctx, k.key, record, k.version, k.config.TTL)

@@ -15,15 +15,15 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// A keyQuota limits the bytes that the idempotency keys of one holder take in the store. It is
-// replenished evenly within the TTL, after which the store has evicted the keys. So a holder has at
-// most twice the quota in the store. Each process counts only what it has stored itself.
+// A keyQuota limits the bytes that the idempotency keys of one holder, a user or an address, take in
+// the store. It is replenished evenly within the TTL, after which the store has removed the keys. So a
+// holder has at most twice the quota in the store. Each process counts only what it has stored itself.
 type keyQuota struct {
 	perByte int64 // nanoseconds to replenish one byte
-	most    int64
+	most    int64 // nanoseconds to replenish the whole quota
 	began   time.Time
 	seed    maphash.Seed
-	all     *keyQuota // of all holders together, under the holder 0; nil if the store limits them
+	all     *keyQuota // the quota of all holders together, for the holder 0; nil if the store limits them
 
 	mu    sync.Mutex // held from Look to Note
 	table *gcra.Table
@@ -33,8 +33,8 @@ const (
 	defaultUserBytes = 64 << 20
 	maxHolders       = 1 << 16 // maximum number of remembered holders: 4 MiB
 
-	// claimCost is the size of a key without a response, in bytes: key, record and overhead of the
-	// store.
+	// claimCost is the size of a key without a response in the store, in bytes: the key, the record and
+	// the overhead of the store.
 	claimCost = 256
 )
 
@@ -60,8 +60,8 @@ func (q *keyQuota) holderOf(r *dunlin.Request, user string) uint64 {
 	return maphash.Comparable[netip.Prefix](q.seed, prefix)
 }
 
-// reserve takes n bytes of a holder's quota and of the common one. If one has too few, it returns that
-// one and the time until it has n bytes.
+// reserve takes n bytes of a holder's quota and of the quota of all holders. If a quota has too few
+// bytes, reserve returns this quota and the time until it has n bytes.
 func (q *keyQuota) reserve(holder uint64, n int64) (wait time.Duration, short *keyQuota) {
 	if q.all != nil {
 		if wait, short := q.all.reserve(0, n); short != nil {
@@ -101,8 +101,8 @@ func (q *keyQuota) giveBack(holder uint64, n int64) {
 	q.table.Record(holder, now, max(q.table.Peek(holder, now).Used-n*q.perByte, 0))
 }
 
-// overQuota answers a request if the keys of its user, or all keys, have used their quota. A known
-// key still gets its stored response.
+// overQuota answers a request if the keys of its user, or all keys, have used their quota. For a known
+// key it returns the stored response.
 func (k *claim) overQuota(r *dunlin.Request, wait time.Duration, short *keyQuota) dunlin.Response {
 	item, err := k.config.Store.Get(r.Context(), k.key)
 	switch {

@@ -11,27 +11,27 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// claimsToUndo releases claims whose requests did not run. A store that does not respond in time
-// may still execute a claim later. Without a release, the key of a refused request would count as
-// running until its lease ends.
+// claimsToUndo releases claims whose requests did not run. A store that does not respond in time may
+// execute a claim later. Without a release, the refused request would count as running until the lease
+// ends.
 //
-// A release writes that the key is free, even if the store has no value yet: a claim that arrives
-// later then meets a conflict.
+// A release writes that the key is free, even if the store has no value for the key yet. If the claim
+// arrives later, it fails because of a conflict.
 type claimsToUndo struct {
 	config  *IdempotencyConfig
 	mu      sync.Mutex
 	claims  []*claim // not tried yet
-	waiting int      // claims here and in the goroutine
+	waiting int      // number of claims here and in the goroutine
 	runs    bool     // a goroutine runs
 
 	tooMany, unkept logqueue.Repeated // throttle the log
 }
 
 const (
-	maxToUndo    = 10_000          // maximum number of waiting claims
-	undoInterval = time.Second     // between two rounds while the store does not respond
-	undoTimeout  = 2 * time.Second // of one attempt
-	freeFor      = 10 * time.Minute
+	maxToUndo    = 10_000           // maximum number of waiting claims
+	undoInterval = time.Second      // time between two rounds while the store does not respond
+	undoTimeout  = 2 * time.Second  // time limit of one attempt
+	freeFor      = 10 * time.Minute // maximum lifetime of the record that a key is free
 )
 
 // add releases a claim as soon as the store responds.
@@ -62,7 +62,7 @@ func (u *claimsToUndo) put(k *claim) bool {
 
 // run releases claims until none is left.
 func (u *claimsToUndo) run() {
-	var left []*claim // for which the store did not respond
+	var left []*claim // claims for which the store did not respond
 	for {
 		u.mu.Lock()
 		todo := append(left, u.claims...)
@@ -103,7 +103,7 @@ func (k *claim) free() bool {
 	case err != nil:
 		return errors.Is(err, store.ErrClosed)
 	case bytes.Equal(item.Value, k.record(stateRunning)), len(item.Value) > 0 && item.Value[0] == stateFree:
-		have = item.Version // another claim may still arrive for a key that is free already
+		have = item.Version // also if the key is free already: the claim may still arrive
 	default:
 		return true // another request has it, or the request has ended
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A stored response consists of status (2 bytes), number of header fields (2), names and values of
-// the fields, and the body. Each name, value and the body follows its length (4).
+// A stored response consists of the status (2 bytes), the number of header fields (2), the names and
+// values of the fields, and the body. The length (4 bytes) precedes each name, each value and the body.
 
 // appendResponse appends a complete response, without the fields for which leave reports true.
 func appendResponse(b []byte, resp dunlin.Response, leave func(name string) bool) []byte {
@@ -31,8 +31,8 @@ func appendText(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-// parseResponse decodes a response of appendResponse. It reports false for other bytes. The
-// response keeps b.
+// parseResponse decodes a response that appendResponse has encoded. It reports false for other bytes.
+// The response keeps b.
 func parseResponse(b []byte) (dunlin.Response, bool) {
 	if len(b) < 4 {
 		return dunlin.Response{}, false
@@ -72,7 +72,7 @@ func cutText(b []byte) (text, rest []byte, ok bool) {
 	return b[4 : 4+n : 4+n], b[4+n:], true
 }
 
-// isField reports whether a name equals one of some, ignoring case.
+// isField reports whether a name equals one of the given names, ignoring case.
 func isField(name string, some ...string) bool {
 	for _, s := range some {
 		if strings.EqualFold(name, s) {

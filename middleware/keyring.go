@@ -14,23 +14,23 @@ import (
 	"strings"
 )
 
-// A KeyRing seals and signs values that a client stores and must not read or change, such as
-// cookies. Its first key seals and signs; all of them open and verify. To rotate, put a new key
-// first, and remove the last one when no value made with it is in use. A KeyRing is safe for
-// concurrent use.
+// A KeyRing seals and signs values that clients store, such as cookies. A client cannot read a sealed
+// value, and cannot change a sealed or signed value. The first key seals and signs; all keys open and
+// verify. To rotate keys, put a new key first, and remove the last key when no value made with it is in
+// use. A KeyRing is safe for concurrent use.
 type KeyRing struct{ keys []ringKey }
 
 type ringKey struct {
-	id     [4]byte // names the key in sealed values
+	id     [4]byte // identifies the key in sealed values
 	secret []byte
 }
 
 // minKey is the minimum length of a secret, in bytes.
 const minKey = 16
 
-// NewKeyRing returns a ring of secrets. Each must have at least 16 random bytes; use 32. It panics
-// if there is none, or if one is empty, as from an environment variable that is not set, too short or
-// repeated.
+// NewKeyRing returns a ring of secrets. Each secret must have at least 16 random bytes; use 32. It panics
+// without a secret, and for a secret that is empty (an environment variable that is not set), too short
+// or repeated.
 func NewKeyRing(secrets ...[]byte) *KeyRing {
 	if len(secrets) == 0 {
 		panic("middleware: NewKeyRing: no secrets")
@@ -55,7 +55,7 @@ func NewKeyRing(secrets ...[]byte) *KeyRing {
 	return k
 }
 
-// ErrForged reports that a value given to Open or Verify was not made by a key of the ring for this
+// ErrForged reports that a value given to Open or Verify was not made with a key of the ring for this
 // purpose, or was changed.
 var ErrForged = errors.New("middleware: verify value: not signed by a key of this ring, or modified")
 
@@ -63,8 +63,8 @@ var ErrForged = errors.New("middleware: verify value: not signed by a key of thi
 //
 //	version (1) │ key (4) │ salt (24) │ ciphertext │ tag (16)
 //
-// HKDF-SHA256 derives key and nonce of AES-256-GCM from the secret and the salt, so that one secret
-// can seal any number of values: random nonces alone would repeat after about 2^32.
+// HKDF-SHA256 derives the key and the nonce of AES-256-GCM from the secret and the salt. So one secret
+// can seal any number of values. With random nonces alone a nonce would repeat after about 2^32 values.
 const (
 	sealVersion = 1
 	saltSize    = 24
@@ -74,9 +74,9 @@ const (
 
 var inBase64 = base64.RawURLEncoding.Strict() // each value has one encoding
 
-// Seal encrypts plain with AES-256-GCM, and returns it as text that a cookie may contain. The text
-// has 4/3 of the length, plus 60 bytes. Only Open with the same purpose, such as the name of the
-// cookie, decrypts it.
+// Seal encrypts plain with AES-256-GCM, and returns it as text that a cookie may contain. The length of
+// the text is 4/3 of that of plain, plus 60 bytes. Only Open with the same purpose, such as the name of
+// the cookie, decrypts it.
 func (k *KeyRing) Seal(purpose string, plain []byte) string {
 	b := make([]byte, sealHead, sealHead+len(plain)+gcmTag)
 	b[0] = sealVersion
@@ -87,7 +87,7 @@ func (k *KeyRing) Seal(purpose string, plain []byte) string {
 	return inBase64.EncodeToString(b)
 }
 
-// Open returns the plain value of a sealed one, or ErrForged.
+// Open returns the value that Seal has sealed, or ErrForged.
 func (k *KeyRing) Open(purpose, sealed string) ([]byte, error) {
 	b, err := inBase64.DecodeString(sealed)
 	if err != nil || len(b) < sealHead+gcmTag || b[0] != sealVersion {
@@ -135,7 +135,7 @@ func (k *KeyRing) Sign(purpose, value string) string {
 	return value + "." + k.keys[0].signature(purpose, value)
 }
 
-// Verify returns the value of a signed one, or ErrForged.
+// Verify returns the value that Sign has signed, or ErrForged.
 func (k *KeyRing) Verify(purpose, signed string) (string, error) {
 	dot := strings.LastIndexByte(signed, '.')
 	if dot < 0 {

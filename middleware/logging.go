@@ -6,8 +6,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
 )
 
-// patient returns a logger for the handler of l, or of [slog.Default] if l is nil. A request waits
-// for it only briefly: a handler that writes to a full pipe blocks until the pipe is read.
+// patient returns a logger for the handler of l, or of [slog.Default] if l is nil. The logger blocks a
+// request only briefly, even if the handler blocks, for example because it writes to a full pipe.
 func patient(l *slog.Logger) *slog.Logger {
 	if l == nil {
 		l = slog.Default()

@@ -12,8 +12,8 @@ import (
 // Maintenance answers requests with 503 during maintenance. The zero value lets all requests pass.
 // Its methods are safe for concurrent use. It must not be copied.
 type Maintenance struct {
-	// Allow reports whether a request passes during maintenance, such as one of an operator. Set it
-	// before the first request. It must be safe for concurrent use. Default: none passes.
+	// Allow reports whether a request passes during maintenance, such as a request of an operator. Set
+	// it before the first request. It must be safe for concurrent use. Default: no request passes.
 	Allow func(*dunlin.Request) bool
 
 	until atomic.Pointer[time.Time]
@@ -28,8 +28,8 @@ func (m *Maintenance) End() { m.until.Store(nil) }
 // Active reports whether requests are refused.
 func (m *Maintenance) Active() bool { return m.until.Load() != nil }
 
-// Middleware refuses requests while m is active. Register routes that must always answer, such as
-// health checks, before it is used.
+// Middleware refuses requests while m is active. It must not wrap routes that must always answer, such
+// as health checks.
 func (m *Maintenance) Middleware(next dunlin.Action) dunlin.Action {
 	return func(r *dunlin.Request) dunlin.Response {
 		until := m.until.Load()

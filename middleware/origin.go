@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// check panics for a setting whose effect differs from its apparent meaning.
+// check panics for invalid settings, and for settings that do not do what they seem to do.
 func (c *CORSConfig) check(who string) {
 	fail := func(format string, args ...any) {
 		panic("middleware: " + who + ": " + fmt.Sprintf(format, args...))
@@ -64,8 +64,8 @@ func isToken(s string) bool {
 type originPattern struct {
 	prefix  string // scheme and "://"
 	host    string // without suffix
-	suffix  string // ".example.com" for any host below; "" for host alone
-	port    string // with its colon, "" for the scheme's default
+	suffix  string // ".example.com" for any host below example.com; "" for host alone
+	port    string // with its colon; "" for the scheme's default
 	anyPort bool
 }
 
@@ -107,8 +107,8 @@ func isHostName(s string) bool {
 	return label > 0
 }
 
-// parseOrigin parses an origin or a pattern of origins. It panics for one that browsers never send,
-// or that matches hosts of others.
+// parseOrigin parses an origin or a pattern of origins. It panics for an origin that browsers never
+// send, and for a pattern that also matches hosts of other owners.
 func parseOrigin(who, text string) originPattern {
 	fail := func(why string) {
 		panic(fmt.Sprintf("middleware: %s: %q is not an origin in the form that browsers send: %s", who, text, why))

@@ -27,68 +27,70 @@ import (
 
 // ProxyConfig has the settings of [Proxy]. Target must be set.
 type ProxyConfig struct {
-	// Target is the URL of the upstream server: scheme and host, and a path that is prepended to
-	// the request's.
+	// Target is the URL of the upstream server: scheme and host, and a path that is prepended to the
+	// path of the request.
 	Target *url.URL
 
-	// Transport sends the requests. Default: like http.DefaultTransport, with 5 s to dial, 100 idle
-	// connections per host, and without changes to the encoding of bodies.
+	// Transport sends the requests. Default: a transport like http.DefaultTransport, but with 5 s to
+	// dial, 100 idle connections per host, and without changes to the encoding of bodies.
 	Transport http.RoundTripper
 
 	// KeepHost forwards the request's Host. Default: the host of Target.
 	KeepHost bool
 
-	// AmbiguousPaths forwards paths that servers read in different ways, see [Proxy]. The upstream
-	// may take such a path for one that another route guards, or for one outside of Target's path.
-	// Default: such requests get 400.
+	// AmbiguousPaths forwards paths that servers interpret in different ways, see [Proxy]. The upstream
+	// may interpret such a path as the path of another route, which has other middleware, or as a path
+	// outside of Target's path. Default: such requests are answered with 400.
 	AmbiguousPaths bool
 
 	// Rewrite changes the request as the last step before it is sent. It must be safe for
 	// concurrent use, and must not keep the request. Default: no change.
 	Rewrite func(*httputil.ProxyRequest)
 
-	// Logger logs failures at level Warn, or Debug if the client caused them. It logs an open
-	// [resilience.Breaker] once a second at most. Default: slog.Default() at the time of the call of Proxy.
+	// Logger logs failures at level Warn, or Debug if the client caused them. An open [resilience.Breaker]
+	// is logged at most once a second. Default: slog.Default() at the time of the call of Proxy.
 	Logger *slog.Logger
 }
 
 // Proxy returns the action that forwards requests to an upstream server, by
-// [httputil.ReverseProxy]. Bodies are streamed both ways, events as they arrive, and connections
-// can be upgraded (WebSocket). It can serve routes of any method:
+// [httputil.ReverseProxy]. Bodies are streamed in both directions, and events as they arrive.
+// Connections can be upgraded (WebSocket). The action can serve routes of any method:
 //
 //	app.Handle("*", "/legacy/{path...}", middleware.Proxy(middleware.ProxyConfig{Target: target}))
 //
-// X-Forwarded-For, X-Forwarded-Host and X-Forwarded-Proto tell the upstream about the client. The
+// X-Forwarded-For, X-Forwarded-Host and X-Forwarded-Proto describe the client to the upstream. The
 // client's own values of these fields, and of Forwarded, are removed. If the connection comes from
 // one of Config.Proxy.Trusted, X-Forwarded-For begins with the client's address, as in
-// [dunlin.Request.Remote], and X-Forwarded-Proto has that proxy's value.
+// [dunlin.Request.Remote], and X-Forwarded-Proto has the value that this proxy sent.
 //
-// A path that the upstream may read in another way than the router gets 400: one with an escaped
-// slash (%2F), a backslash, a semicolon, a control character or an overlong encoding of UTF-8, each
-// plain or escaped, or with an empty or dot segment. Other routes, which may guard a part of the
-// paths, do not match the upstream's reading. ProxyConfig.AmbiguousPaths forwards such paths.
+// A path that the upstream may interpret in another way than the router is answered with 400: a path
+// with an escaped slash (%2F), a backslash, a semicolon, a control character or an overlong encoding of
+// UTF-8, each plain or escaped, or with an empty or dot segment. The reason is that the upstream may
+// serve the path of another route without the middleware of that route. ProxyConfig.AmbiguousPaths
+// forwards such paths.
 //
 // # The proxy does not forward
 //
-// - hop-by-hop headers (RFC 9110 section 7.6.1), and fields that Connection names, unless middleware has set them by [ext.WithHeaders]. A client can have fields removed that standard middleware has set;
+// - hop-by-hop headers (RFC 9110 section 7.6.1), and fields that Connection names, unless middleware has set them by [ext.WithHeaders]. So a client can remove fields that standard middleware has set, by naming them in Connection;
 // - upgrades to HTTP/2 or TLS: further requests on such a connection would bypass the middleware before the proxy;
 // - parts of the query that net/http cannot parse, such as parameters separated by a semicolon, since no earlier middleware has seen them.
 //
-// If the upstream cannot be reached, or closes the connection before any of its response has been
-// sent, the client gets 502. The first 32 KB of a response with a length are held back for this.
-// After that the client's connection is cut, so that a partial response cannot pass for a whole
-// one. If the upstream does not respond within the transport's timeouts, the client gets 504. If
-// the [resilience.Breaker] of the transport is open, it gets 503 and Retry-After. After [dunlin.Route.Timeout]
-// it gets the 503 of all late actions. A request body that is too large, too slow, truncated or
-// malformed is the client's fault: 413, 408 or 400. [dunlin.Route.MaxBody] and
-// [dunlin.Group.WithMaxBody] limit it; Config.Limits.MaxBody does not.
+// If the upstream cannot be reached, or closes the connection before the head of its response has been
+// sent to the client, the client gets 502. Therefore the first 32 KB of a response with a length are
+// held back. If the upstream closes the connection later, the client's connection is cut, so that the
+// client detects that the response is incomplete. If the upstream does not respond within the
+// transport's timeouts, the client gets 504. If the [resilience.Breaker] of the transport is open, the
+// client gets 503 and Retry-After. After [dunlin.Route.Timeout] the client gets 503, as from every
+// action. A request body that is too large, too slow, truncated or malformed is an error of the client:
+// 413, 408 or 400. [dunlin.Route.MaxBody] and [dunlin.Group.WithMaxBody] limit the body;
+// Config.Limits.MaxBody does not.
 //
 // Proxy panics for a target without scheme or host.
 func Proxy(c ProxyConfig) dunlin.Action {
 	if c.Target == nil || c.Target.Host == "" || c.Target.Scheme != "http" && c.Target.Scheme != "https" {
 		panic(fmt.Sprintf("middleware: Proxy: Target is %v: it must have the scheme http or https, and a host", c.Target))
 	}
-	target := *c.Target // the caller may change its own
+	target := *c.Target // the caller may change *c.Target later
 	c.Target = &target
 	if c.Transport == nil {
 		c.Transport = newProxyTransport()
@@ -122,7 +124,7 @@ func Proxy(c ProxyConfig) dunlin.Action {
 			case v != nil && v != http.ErrAbortHandler:
 				panic(v)
 			case v == nil && resp.Len() < 0:
-				return // sending has begun, and is cut there: its goroutine may be ahead of this one
+				return // the response is being sent, and the sending goroutine cuts it
 			}
 			resp = dunlin.Problem(c.cutShort(r, from, *cut))
 		}()
@@ -173,8 +175,8 @@ func (c *ProxyConfig) rewrite(p *httputil.ProxyRequest) {
 	}
 	withoutTunnel(p.Out.Header)
 	maps.DeleteFunc(p.Out.Trailer, func(name string, _ []string) bool {
-		return !isToken(name) || // it would not be sent
-			http1.ForbiddenInTrailer([]byte(name)) // middleware before the proxy has checked only the head
+		return !isToken(name) || // net/http would fail to send it
+			http1.ForbiddenInTrailer([]byte(name)) // middleware before the proxy has checked this field only in the head
 	})
 	if from != nil {
 		if p.Out, from.body = watchbody.Of(p.Out); from.body != nil {
@@ -186,7 +188,7 @@ func (c *ProxyConfig) rewrite(p *httputil.ProxyRequest) {
 	}
 }
 
-// receive rejects a response that cannot be forwarded, and watches the body of any other.
+// receive rejects a response that cannot be forwarded. It wraps the body of any other response in an answerBody.
 func receive(resp *http.Response) error {
 	switch {
 	case resp.StatusCode < 100:
@@ -199,7 +201,7 @@ func receive(resp *http.Response) error {
 	return nil
 }
 
-// An answerBody is the body of a response. It notes the error that cuts it short.
+// An answerBody is the body of a response. It records an error of reading the body in from.
 type answerBody struct {
 	io.ReadCloser
 	from *forwarded
@@ -213,7 +215,7 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// cutShort returns the response after the upstream's was cut off before any of it was sent.
+// cutShort returns the problem for a response of the upstream that was cut off before its head was sent to the client.
 func (c *ProxyConfig) cutShort(r *dunlin.Request, from *forwarded, cut error) *dunlin.ProblemDetails {
 	p, level := &dunlin.ProblemDetails{Status: http.StatusBadGateway, Detail: "the upstream closed the connection mid-response"}, slog.LevelWarn
 	if failure := from.bodyFailure(); failure != nil {
@@ -252,10 +254,10 @@ func (c *ProxyConfig) answerError(w http.ResponseWriter, r *http.Request, err er
 	w.WriteHeader(p.Status)
 }
 
-// withoutTunnel removes an upgrade to a protocol by which the client could send further requests
-// directly to the upstream, past the middleware before the proxy.
+// withoutTunnel removes a request for an upgrade to HTTP/2 or TLS. After such an upgrade the client
+// could send further requests to the upstream, and the middleware before the proxy would not see them.
 func withoutTunnel(h http.Header) {
-	h.Del("HTTP2-Settings") // belongs to such an upgrade, even if Connection does not name it
+	h.Del("HTTP2-Settings") // a part of such a request, even if Connection does not name it
 	for _, line := range h["Upgrade"] {
 		for protocol := range strings.SplitSeq(line, ",") {
 			name, _, _ := strings.Cut(strings.TrimSpace(protocol), "/")
@@ -272,7 +274,7 @@ func withoutTunnel(h http.Header) {
 type forwarded struct {
 	client netip.Addr // as a trusted proxy reported; invalid if the peer is the client
 	secure bool
-	own    []string // fields that middleware has set and Connection names
+	own    []string // fields that middleware has set by ext.WithHeaders and that Connection names
 	body   *watchbody.Body
 	cut    atomic.Pointer[error]                 // the error that ended the upstream's response early
 	failed atomic.Pointer[dunlin.ProblemDetails] // the answer to a request that got no response from the upstream

@@ -8,9 +8,9 @@ import (
 	"github.com/dunlinhttp/dunlin/router"
 )
 
-// ambiguous returns the part of a canonical path that an upstream may read in another way than the
-// router, or "". Servers decode escaped slashes, treat backslashes as slashes, remove parameters
-// from segments ("/admin;x"), and end a path at a NUL.
+// ambiguous returns the part of a canonical path that an upstream may interpret in another way than
+// the router, or "". Some servers decode escaped slashes, treat backslashes as slashes, remove
+// parameters from segments ("/admin;x"), or end a path at a NUL.
 func ambiguous(path string) string {
 	if _, dirty := router.Clean(path); dirty {
 		return "an empty or dot segment"
@@ -49,8 +49,8 @@ func overlong(text string) bool {
 	return false
 }
 
-// ownNamed returns the fields that Connection names and middleware has set by WithHeaders. They belong to the proxy, so
-// clients cannot have them removed.
+// ownNamed returns the fields that Connection names and that middleware has set by WithHeaders. The proxy forwards them, so
+// that clients cannot remove them.
 func ownNamed(r *dunlin.Request) (names []string) {
 	for option := range strings.SplitSeq(r.HeaderList("Connection"), ",") {
 		option = strings.Trim(option, " \t")
@@ -67,7 +67,7 @@ func removed(name string) bool {
 		"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto")
 }
 
-// usualOption reports whether an option of Connection names no field, or one that a [Proxy] always
+// usualOption reports whether an option of Connection names no field, or a field that a [Proxy] always
 // removes.
 func usualOption(option string) bool {
 	return isField(option, "keep-alive", "close", "upgrade", "te", "http2-settings", "proxy-connection")

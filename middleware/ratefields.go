@@ -19,17 +19,17 @@ import (
 // values. Each is rendered once and cached.
 type rateFields struct {
 	rate     gcra.Rate
-	little   uint64                         // usage up to this much above one request gives the same fields
-	least    *renderedRate                  // these fields
+	little   uint64                         // up to this usage above one request the fields are least, in nanoseconds
+	least    *renderedRate                  // fields for a usage of one request
 	inverse  uint64                         // of the interval, times 2^64, rounded down
-	admitted []atomic.Pointer[renderedRate] // its length is a power of two
+	admitted []atomic.Pointer[renderedRate] // fields of admitted requests; its length is a power of two
 	refused  []atomic.Pointer[renderedRate] // fields of refused requests; its length is a power of two
 
 	name   string // quoted
 	policy string
 
-	problem *dunlin.ProblemDetails // of refusals
-	body    []byte                 // ... as JSON
+	problem *dunlin.ProblemDetails // the problem of refusals
+	body    []byte                 // problem as JSON
 }
 
 type renderedRate struct {
@@ -39,7 +39,7 @@ type renderedRate struct {
 }
 
 const (
-	// exactTo is the largest number that is sent exactly. Larger ones are rounded to nine
+	// exactTo is the largest number that is sent exactly. Larger numbers are rounded to nine
 	// significant bits, by less than 1 in 256.
 	exactTo = 512
 
@@ -112,7 +112,7 @@ func (f *rateFields) limit(left, reset int64) string {
 
 func inverseOf(interval int64) uint64 { return math.MaxUint64 / uint64(interval) }
 
-// left is rate.Remaining without a division.
+// left returns rate.Remaining(used), computed without a division.
 func (f *rateFields) left(used int64) int64 {
 	rest, interval := uint64(max(f.rate.Tolerance-used, 0)), uint64(f.rate.Interval)
 	n, _ := bits.Mul64(rest, f.inverse) // the quotient, or up to two less
@@ -130,7 +130,8 @@ func (f *rateFields) admit(v gcra.Verdict) *renderedRate {
 	return f.find(v.Used)
 }
 
-// rounded returns the remaining requests and the seconds until all are available, rounded, for a usage in nanoseconds.
+// rounded returns the number of remaining requests and the seconds until the whole quota is available, both rounded, for a
+// usage in nanoseconds.
 func (f *rateFields) rounded(used int64) (left, reset int64) {
 	left, reset = f.left(used), seconds(used)
 	if left >= exactTo || reset >= exactTo {

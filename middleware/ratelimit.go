@@ -23,22 +23,22 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// RateLimitConfig has the settings of [RateLimit]. Limit and Window must be set. The zero value of another
-// field stands for its default.
+// RateLimitConfig has the settings of [RateLimit]. Limit and Window must be set. Any other zero field selects its
+// documented default.
 type RateLimitConfig struct {
 	// Limit is the number of requests that a client may send in each Window, on average. The rate
 	// must not exceed a million requests a second.
 	Limit  int
 	Window time.Duration
 
-	// Burst is the number of requests that a client may send at once after a pause. Then it may
-	// send one each Window/Limit. Default: Limit.
+	// Burst is the number of requests that a client may send at once after a pause. After that it may
+	// send one request each Window/Limit. Default: Limit.
 	Burst int
 
-	// Key returns the client that a request counts for, such as [User]. It must return an
-	// authenticated name: an unchecked header gives a client one quota for each value that it
-	// sends. A request for which Key returns "" counts for the client's address. Default: the
-	// client's address, see [dunlin.Request.Remote].
+	// Key returns the name of the client that sent a request, such as [User] does. The name must be
+	// authenticated: with the value of an unchecked header, a client has a quota for each value that it
+	// sends. If Key returns "", the client's address is used. Default: the client's address, see
+	// [dunlin.Request.Remote].
 	Key func(*dunlin.Request) string
 
 	// IPv6Prefix is the number of leading bits of an IPv6 address that identify a client. Providers
@@ -49,12 +49,12 @@ type RateLimitConfig struct {
 	// that share a store need different names. Default: "default".
 	Name string
 
-	// Store counts for all processes together. The stores of this repository decide in one atomic
-	// step, by the clock of the store, and so they do inside store.Guard. Another store keeps the
-	// quota as a value, which is changed by compare-and-set, by the clocks of the processes. If
-	// ten attempts fail because other requests change the same key, the store counts as
-	// unavailable for this request. Default: each process counts for itself, in memory, with at
-	// most 64 bytes per key, like a store.Memory.
+	// Store counts for all processes together. The stores of this repository, also inside a
+	// store.Guard, decide in one atomic step, by the clock of the store. With another store, RateLimit
+	// stores the quota as a value and changes it by compare-and-set, by the clocks of the processes.
+	// If ten attempts fail because other requests change the same key, the store counts as unavailable
+	// for this request. Default: each process counts for itself, in memory, with at most 64 bytes per
+	// key, like a store.Memory.
 	Store store.Store
 
 	// Away selects the behaviour while Store is unavailable. Default: RateAwayLimitLocally.
@@ -84,25 +84,25 @@ const (
 // algorithm: the quota is replenished evenly, so there is no window boundary at which twice as many
 // requests pass.
 //
-// Each response has the fields RateLimit-Policy and RateLimit: the limit, the number of requests
-// that are left (r), and the seconds until all are available again (t), as in
-// draft-ietf-httpapi-ratelimit-headers-11. Numbers above 512 are rounded, r down and t up. A
-// refusal also has Retry-After, and is a problem of the type quota-exceeded. Several limits of an
-// action each add their own fields.
+// Each response has the fields RateLimit-Policy and RateLimit, as in
+// draft-ietf-httpapi-ratelimit-headers-11: the limit, the number of requests that are left (r), and the
+// seconds until the whole limit is available again (t). Numbers above 512 are rounded, r down and t up.
+// A refusal also has Retry-After, and is a problem of the type quota-exceeded. If an action has several
+// limits, each adds its own fields.
 //
-// With a Store, all processes count together. A client
-// that the process already knows to be over its limit is refused without a call to a store on
-// another machine. A call to the store can fail or hang: use a store with store.Guard.
+// With a Store, all processes count together. If a process already knows that a client is over its
+// limit, it refuses the request without a call to a store on another machine. A call to the store can
+// fail or block, so wrap the store in a store.Guard.
 //
-// Install it to count all requests of the app or a group before other middleware runs. For a single route, or if
-// Key reads what authentication has found, use it as middleware:
+// Install RateLimit to count all requests of the app or a group before other middleware runs. For a single route, or
+// if Key needs the result of authentication, use it as middleware:
 //
 //	app.Install(middleware.RateLimit(perAddress))
 //	app.Post("/login", login, middleware.RateLimit(logins).Middleware())
 //	api := app.Group("/api", middleware.KeyAuth(keys), middleware.RateLimit(perUser).Middleware())
 //
-// [dunlin.Route.LimitBy] is different: it limits the number of concurrent requests. RateLimit panics when a
-// setting is not valid.
+// [dunlin.Route.LimitBy] is different: it limits the number of concurrent requests. RateLimit panics for an
+// invalid setting.
 func RateLimit(rate RateLimitConfig) dunlin.Feature {
 	l := newRateLimiter(rate)
 	if l.Key == nil && l.Store == nil { // the fast case
@@ -135,7 +135,7 @@ func (l *rateLimiter) decide(r *dunlin.Request) (v gcra.Verdict, limited bool) {
 		b := ip.As4()
 		hash = l.hash4(binary.BigEndian.Uint32(b[:]))
 	case !ip.IsValid():
-		return v, false // a unix socket: the proxy in front knows the client
+		return v, false // a unix socket: only the proxy in front of it knows the client
 	default:
 		hash = l.hashOf(ip)
 	}
@@ -182,7 +182,7 @@ type rateLimiter struct {
 	seed   maphash.Seed
 	quotas gcra.Store // Store, if it decides in one step
 	stored gcra.Rate  // in microseconds, for Store
-	near   bool       // Store is in this process: it decides every request, and table has no copy of its counts
+	near   bool       // Store is in this process: it decides every request, and table has no copy of its counts; see judge
 	prefix string
 	away   logqueue.Repeated
 	RateLimitConfig
@@ -275,7 +275,7 @@ func (l *rateLimiter) identify(r *dunlin.Request) rateClient {
 	}
 	ip := r.Remote().Addr()
 	if !ip.IsValid() {
-		return rateClient{} // a unix socket: the proxy in front knows the client
+		return rateClient{} // a unix socket: only the proxy in front of it knows the client
 	}
 	return rateClient{hash: l.hashOf(ip), ip: ip, limited: true}
 }
@@ -298,12 +298,14 @@ func hash4(seed *[2]uint64, ip uint32) uint64 {
 	return (h ^ h>>32) * seed[1]
 }
 
-// now is never 0, which means unknown in a table. The clocks of two loops may differ by a turn; a
-// key has then used a little more.
+// now returns the time of a request, in nanoseconds since the limiter was made. It is never 0, which
+// means unknown in a table. The clocks of two loops may differ by a turn, which makes the usage of a
+// key a little larger.
 func (l *rateLimiter) now(r *dunlin.Request) int64 { return max(int64(ext.Now(r).Sub(l.began)), 0) + 1 }
 
 // judge decides about one request. ok is false if the store is unavailable and Away is
-// RateAwayRefuse.
+// RateAwayRefuse. It copies the counts of a store on another machine to table, to refuse clients
+// without a call of the store, and to count while the store is unavailable.
 func (l *rateLimiter) judge(r *dunlin.Request, c *rateClient) (v gcra.Verdict, ok bool) {
 	now := l.now(r)
 	if l.Store == nil {
@@ -317,7 +319,7 @@ func (l *rateLimiter) judge(r *dunlin.Request, c *rateClient) (v gcra.Verdict, o
 	v, err := l.ask(r.Context(), l.storedKey(c))
 	if err == nil {
 		if !l.near {
-			l.table.Record(c.hash, l.now(r), v.Used) // for use without the store
+			l.table.Record(c.hash, l.now(r), v.Used)
 		}
 		return v, true
 	}
@@ -330,8 +332,8 @@ func (l *rateLimiter) judge(r *dunlin.Request, c *rateClient) (v gcra.Verdict, o
 	return l.table.Take(c.hash, l.now(r)), true
 }
 
-// storedKey returns the key in a store. If some requests count for a key and others for an address,
-// addresses have a prefix of their own: a client may have chosen a name that reads like an address.
+// storedKey returns the key in a store. If the limiter has a Key, addresses have another prefix than
+// keys, because a client may have chosen a name that equals an address.
 func (l *rateLimiter) storedKey(c *rateClient) string {
 	switch {
 	case c.key != "":
@@ -342,7 +344,7 @@ func (l *rateLimiter) storedKey(c *rateClient) string {
 	return l.prefix + l.addressKey(c.ip)
 }
 
-// addressKey returns the address as a key; of an IPv6 address, its network.
+// addressKey returns the address as a key. For an IPv6 address it returns the network.
 func (l *rateLimiter) addressKey(ip netip.Addr) string {
 	ip = admission.Network(ip, l.IPv6Prefix)
 	if ip.Is4() || ip.IsLinkLocalUnicast() {
@@ -351,8 +353,8 @@ func (l *rateLimiter) addressKey(ip netip.Addr) string {
 	return netip.PrefixFrom(ip, l.IPv6Prefix).String()
 }
 
-// storedPrefix returns the prefix of a policy's keys in a store. A name with a colon is quoted. A
-// name cannot contain quotes, so no client can choose a key that equals one of another policy.
+// storedPrefix returns the prefix of a policy's keys in a store. A name with a colon is quoted, and a
+// name cannot contain quotes. So no client can choose a key that equals a key of another policy.
 func storedPrefix(name string) string {
 	if strings.Contains(name, ":") {
 		name = `"` + name + `"`
@@ -363,8 +365,8 @@ func storedPrefix(name string) string {
 // maxStoredKey is the maximum length, in bytes, of a key that is stored unchanged.
 const maxStoredKey = 64
 
-// storedKey returns a key, or the hash of a long one: clients choose the length, and the store's
-// room is limited.
+// storedKey returns a key, or the hash of a long key, because clients choose the length and the store
+// has limited room.
 func storedKey(key string) string {
 	if len(key) <= maxStoredKey {
 		return key
@@ -373,7 +375,7 @@ func storedKey(key string) string {
 	return "#" + inBase64.EncodeToString(sum[:])
 }
 
-// ask lets the store decide, which counts in microseconds.
+// ask makes the store decide. The store counts in microseconds.
 func (l *rateLimiter) ask(ctx context.Context, key string) (v gcra.Verdict, err error) {
 	err = errors.ErrUnsupported
 	if l.quotas != nil {
@@ -385,10 +387,11 @@ func (l *rateLimiter) ask(ctx context.Context, key string) (v gcra.Verdict, err 
 	return gcra.Verdict{Admitted: v.Admitted, Used: v.Used * 1000, Wait: v.Wait * 1000}, err
 }
 
-// maxAttempts is the number of attempts of a compare-and-set. With their pauses they take some 10 ms.
+// maxAttempts is the maximum number of attempts of a compare-and-set. All attempts with their pauses take some 10 ms.
 const maxAttempts = 10
 
-// compareAndSet decides about a request with a store that has only values. The value is the TAT, in microseconds.
+// compareAndSet decides about a request with a store that has only values. The value is the theoretical arrival time of the
+// generic cell rate algorithm, in microseconds.
 func (l *rateLimiter) compareAndSet(ctx context.Context, key string) (gcra.Verdict, error) {
 	for attempt := range maxAttempts {
 		item, err := l.Store.Get(ctx, key)

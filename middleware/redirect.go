@@ -11,9 +11,9 @@ import (
 )
 
 // SecureOnly redirects requests in clear text to the same URL with TLS (308), see
-// [dunlin.Request.Secure]. host is the target host, with a port other than 443. An empty host means
-// the request's own; then [AllowedHosts] must have checked it before, since a client can send any.
-// Add [SecureHeadersConfig.HSTS], so that browsers do not send clear text again.
+// [dunlin.Request.Secure]. host is the target host, with a port if it is not 443. If host is empty, the
+// target host is that of the request. Then [AllowedHosts] must have checked it before, since a client
+// can send any host. Set [SecureHeadersConfig].HSTS, so that browsers do not send clear text again.
 func SecureOnly(host string) dunlin.Middleware {
 	if host != "" {
 		checkHost("SecureOnly", host)
@@ -47,8 +47,8 @@ func CanonicalHost(host string) dunlin.Middleware {
 			if r.Secure() {
 				scheme, port = "https://", ":443"
 			}
-			// If a proxy adds the port to each request, a redirect to the host without it would
-			// loop.
+			// If a proxy adds the port to the host of each request, a redirect to the host without the
+			// port would repeat forever.
 			if strings.EqualFold(strings.TrimSuffix(r.Host(), port), strings.TrimSuffix(host, port)) {
 				return next(r)
 			}
@@ -72,24 +72,25 @@ func redirect(r *dunlin.Request, origin string) dunlin.Response {
 	return dunlin.Redirect(to).Status(http.StatusPermanentRedirect)
 }
 
-// escapePath escapes a path of [dunlin.Request.Path], whose slashes and percent signs other than
-// separators are escaped already. The result begins with one slash: two would name another host.
+// escapePath escapes a path of [dunlin.Request.Path], in which percent signs, and slashes that are not
+// separators, are already escaped. The result begins with a single slash, because two slashes begin a
+// URL with a host.
 func escapePath(path string) string {
 	escaped := strings.ReplaceAll((&url.URL{Path: path}).EscapedPath(), "%25", "%")
 	return "/" + strings.TrimLeft(escaped, "/")
 }
 
-// RedirectTo returns the action that redirects to target (308). In target {name} stands for a
-// parameter of the route, and {name...} for one with slashes:
+// RedirectTo returns the action that redirects to target (308). In target, {name} is replaced by a
+// parameter of the route, and {name...} by a parameter with slashes:
 //
 //	app.Get("/users/{id:int}/profile", middleware.RedirectTo("/people/{id}"))
 //	app.Get("/docs/{path...}", middleware.RedirectTo("https://docs.example.com/{path...}"))
 //
-// The query of the request is kept. Parameters are escaped for the path or the query, so that none
-// can redirect to another host: target must name a host itself, or begin with a single slash. A
-// request whose parameters give a path with dot segments, by escaped slashes, gets 404: it would
-// leave the folder of target. [dunlin.App.Rewrite] serves another path without a redirect.
-// RedirectTo panics when target is not valid.
+// The query of the request is kept. Parameters are escaped for the path or the query, so that no
+// parameter can redirect to another host. target must contain the whole host, or begin with a single
+// slash. If the parameters make a path with dot segments, by escaped slashes, the answer is 404, because
+// the path would leave the folder of target. [dunlin.App.Rewrite] serves another path without a
+// redirect. RedirectTo panics for an invalid target.
 func RedirectTo(target string) dunlin.Action {
 	if strings.HasPrefix(target, "//") {
 		panic(fmt.Sprintf("middleware: RedirectTo(%q): it begins with two slashes, which browsers parse as a host", target))
@@ -133,7 +134,7 @@ func RedirectTo(target string) dunlin.Action {
 			location = "/" + strings.TrimLeft(location, "/")
 		}
 		if query := r.RawQuery(); query != "" {
-			end := strings.IndexByte(location, '#') // of target: a parameter's is escaped
+			end := strings.IndexByte(location, '#') // always that of target, because parameters are escaped
 			if end < 0 {
 				end = len(location)
 			}
@@ -163,15 +164,16 @@ func hasDotSegment(location string) bool {
 	return false
 }
 
-// MethodOverride returns an action for POST that runs other methods' actions. It is for clients
-// that cannot send these methods, such as an HTML form, or behind a proxy that passes only GET and
-// POST. X-HTTP-Method-Override names one of actions. Without the field, post runs. post may be nil.
+// MethodOverride returns an action for POST that runs the actions of other methods. It is for clients
+// that cannot send these methods, such as an HTML form, or a client behind a proxy that passes only GET
+// and POST. X-HTTP-Method-Override names the method, a key of actions. Without the field, post runs.
+// post may be nil.
 //
 //	app.Post("/users/{id}", middleware.MethodOverride(nil, map[string]dunlin.Action{"PUT": replace, "DELETE": remove}))
 //
-// Only the given actions can be reached, and only by POST, so a safe method never becomes an unsafe
-// one. A method that is not in actions gets 405. MethodOverride panics for GET, HEAD, OPTIONS and
-// for nil actions.
+// Only the given actions can be called, and only by POST, so a safe method never becomes an unsafe
+// method. A method that is not in actions is answered with 405. MethodOverride panics for GET, HEAD,
+// OPTIONS and POST in actions, and for nil actions.
 func MethodOverride(post dunlin.Action, actions map[string]dunlin.Action) dunlin.Action {
 	var allow []string
 	for method, act := range actions {

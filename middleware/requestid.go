@@ -7,25 +7,25 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// maxRequestID is the maximum length of a client's request ID, in bytes. It has room for the common
-// formats (UUIDs, ULIDs, trace contexts), and prevents flooded logs.
+// maxRequestID is the maximum length of a client's request ID, in bytes. It is enough for the common
+// formats (UUIDs, ULIDs, trace contexts), and keeps log lines short.
 const maxRequestID = 128
 
-// RequestID gives each request an ID, which correlates its log lines across services. The ID is the
-// value of the given request header if that has 1 to 128 bytes of visible ASCII. Otherwise Dunlin
-// makes a unique one, which is not secret. [dunlin.Request.ID] returns the ID. Each answer has it in the
-// header of the same name, unless the action has set that header.
+// RequestID gives each request an ID, which correlates its log lines across services. If the given
+// request header has 1 to 128 bytes of visible ASCII, its value is the ID. Otherwise Dunlin makes a
+// unique ID, which is not secret. [dunlin.Request.ID] returns the ID. Each answer has the ID in the header
+// of the same name, unless the action has set that header.
 //
 //	app.Install(middleware.RequestID("X-Request-ID"))
 //
-// Clients can send any ID: it proves nothing. RequestID panics when header is not a valid name of a
+// Clients can send any ID, so an ID proves nothing. RequestID panics if header is not a valid name of a
 // response header.
 func RequestID(header string) dunlin.Feature {
 	answer, err := exchange.NewIDHeader(header)
 	if err != nil {
 		panic("middleware: RequestID: " + err.Error())
 	}
-	// net/http has only this spelling. The conversion here saves one per request.
+	// net/http has only the canonical spelling. The conversion here saves a conversion for each request.
 	i := &requestID{header: http.CanonicalHeaderKey(header), answer: answer}
 	return edgeParts{id: i}.feature(i.send)
 }
@@ -37,11 +37,11 @@ type requestID struct {
 	joints
 }
 
-// adopt adopts the client's ID.
+// adopt makes a valid ID of the client the ID of the request.
 func (i *requestID) adopt(r *dunlin.Request) { inside.TakeID(i.answer, r, maxRequestID) }
 
-// send sends the ID with an answer. It adopts the client's ID only if the request has none yet: a logged panic or a late
-// action without this feature has given it one.
+// send adds the ID to an answer. It adopts the client's ID only if the request has no ID yet. The request may have an ID,
+// because a panic was logged, or because the action has asked for it.
 func (i *requestID) send(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
 	if resp.Get(i.header) != "" {
 		return resp

@@ -10,16 +10,16 @@ import (
 	"github.com/dunlinhttp/dunlin/ext"
 )
 
-// SecureHeadersConfig has the headers that restrict browsers. A field "-" omits its header.
+// SecureHeadersConfig has the headers that restrict browsers. The value "-" of a field omits its header.
 type SecureHeadersConfig struct {
 	// HSTS is the time for which browsers use only TLS (Strict-Transport-Security, RFC 6797), in whole seconds. The header is sent
-	// only over TLS, see [dunlin.Request.Secure]. A browser cannot return to clear text before this time has passed: begin with a
-	// few minutes. A negative value sends 0, which ends it. Default: not sent.
+	// only over TLS, see [dunlin.Request.Secure]. A browser does not use clear text again before this time has passed: begin with a
+	// few minutes. A negative value sends 0, which ends the time. Default: not sent.
 	HSTS time.Duration
 
-	// HSTSSubdomains extends HSTS to all hosts below this one. HSTSPreload requests inclusion in
-	// the lists of browsers (hstspreload.org). It requires HSTSSubdomains and a year, and is hard
-	// to reverse.
+	// HSTSSubdomains extends HSTS to all hosts below this host. HSTSPreload requests inclusion in the
+	// preload lists of browsers (hstspreload.org). It requires HSTSSubdomains and an HSTS of at least a
+	// year, and is hard to reverse.
 	HSTSSubdomains, HSTSPreload bool
 
 	ContentSecurityPolicy string // default: not sent
@@ -32,12 +32,12 @@ type SecureHeadersConfig struct {
 	ContentTypeOptions    string // X-Content-Type-Options; default: nosniff
 }
 
-// SecureHeaders adds the headers of c to all answers. A header that the action, or a feature of a group inside, has
-// set is not changed.
+// SecureHeaders adds the headers of c to all answers. It does not change a header that the action or an inner feature
+// has set.
 //
 //	app.Install(middleware.SecureHeaders(middleware.SecureHeadersConfig{HSTS: 365 * 24 * time.Hour}))
 //
-// SecureHeaders panics when a setting is not valid.
+// SecureHeaders panics for an invalid setting.
 func SecureHeaders(c SecureHeadersConfig) dunlin.Feature {
 	s := new(secureHeaders)
 	s.clear, s.secure = c.render()

@@ -15,18 +15,18 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// SessionConfig has the settings of [Sessions]. Store or Keys must be set. The zero value of
-// another field stands for its default.
+// SessionConfig has the settings of [Sessions]. Store or Keys must be set. Any other zero field selects
+// its documented default.
 type SessionConfig struct {
-	// Store stores the sessions, and the cookie holds a random name. Without a Store the cookie
-	// holds the whole session, encrypted by Keys. The server then stores nothing, but the last of
-	// concurrent responses wins, a stolen cookie is valid until it expires, and browsers accept
-	// 4096 bytes at most.
+	// Store stores the sessions, and the cookie contains a random name. Without a Store the cookie
+	// contains the whole session, encrypted by Keys. Then the server stores nothing. But of concurrent
+	// responses the last one replaces the changes of the others, a stolen cookie is valid until it
+	// expires, and browsers accept at most 4096 bytes.
 	Store store.Store
 	Keys  *KeyRing
 
-	// Idle is the lifetime of a session without a call. Absolute is its lifetime from its beginning
-	// or its last Login. Defaults: 30 minutes and 12 hours.
+	// Idle is the lifetime of a session after its last use by a request. Absolute is its lifetime from
+	// its beginning or its last Login. Defaults: 30 minutes and 12 hours.
 	Idle, Absolute time.Duration
 
 	// Cookie is the cookie's name. Default: __Host-session, or session if Insecure is set. Browsers
@@ -36,14 +36,14 @@ type SessionConfig struct {
 	// SameSite is the cookie's attribute. Default: http.SameSiteLaxMode.
 	SameSite http.SameSite
 
-	// Persistent makes browsers keep the cookie when they are closed.
+	// Persistent makes browsers keep the cookie when they are closed. Default: it is deleted.
 	Persistent bool
 
 	// Insecure allows the cookie without TLS, for development.
 	Insecure bool
 
-	// MaxBytes limits a session, in bytes of its JSON. Default: 64 KiB, and the size of a cookie
-	// without a Store.
+	// MaxBytes limits a session, in bytes of its JSON. Without a Store the size of a cookie is a further
+	// limit. Default: 64 KiB.
 	MaxBytes int
 }
 
@@ -54,20 +54,20 @@ type SessionConfig struct {
 //	sessions := middleware.NewSessions[visit](middleware.SessionConfig{Store: st})
 //	app.Use(sessions.Middleware())
 //
-// A session begins with the first Update or Login. A request that calls no method does not read its
-// session. The action, or middleware after Middleware, must call the methods. A Sessions is safe
-// for concurrent use.
+// A session begins with the first Update or Login. If no method is called for a request, its session is
+// not read. The methods must be called by the action, or by middleware inside of Middleware. A Sessions
+// is safe for concurrent use.
 //
 // With a Store an update is a compare-and-set: concurrent changes of a session are never lost, and
-// no lock is held. Names of sessions have 256 random bits. The store has only their hash. A name
-// made up by a client is never adopted.
+// no lock is held. Names of sessions have 256 random bits. The store has only the hash of a name. A
+// session never has a name that a client has chosen.
 type Sessions[T any] struct {
 	config  SessionConfig
 	key     *dunlin.Key[*sessionState[T]]
 	purpose string
 
-	// unread and closed are the states of requests that have not yet read their session, and of those that can no longer
-	// change it.
+	// unread is the state of requests that have not read their session yet. closed is the state of requests that did not
+	// read their session before the response was returned.
 	unread, closed sessionState[T]
 }
 
@@ -100,7 +100,7 @@ type sessionState[T any] struct {
 	data    T
 }
 
-// NewSessions returns sessions with the given settings. It panics when a setting is not valid.
+// NewSessions returns sessions with the given settings. It panics for an invalid setting.
 func NewSessions[T any](c SessionConfig) *Sessions[T] {
 	if c.Idle == 0 {
 		c.Idle = 30 * time.Minute
@@ -146,14 +146,14 @@ func (c *SessionConfig) validate() error {
 }
 
 // Middleware returns the middleware that sets the cookies. A response to a request that used its
-// session gets Vary: Cookie and, unless the action has set another, Cache-Control: private. A
-// response that sets or removes the cookie always has private, or no-store if the action has set
-// that.
+// session gets Vary: Cookie and, unless the action has set Cache-Control, Cache-Control: private. A
+// response that sets or removes the cookie always has Cache-Control: private, or no-store if the action
+// has set no-store.
 func (s *Sessions[T]) Middleware() dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
 			if _, again := s.key.Get(r); again {
-				return next(r) // registered twice: the outer one sets the cookie
+				return next(r) // the middleware is registered twice: the outer one sets the cookie
 			}
 			s.key.Set(r, &s.unread)
 			resp := next(r)
@@ -226,9 +226,9 @@ func (s *Sessions[T]) state(r *dunlin.Request) (*sessionState[T], error) {
 	return state, err
 }
 
-// Get returns the session's value. Only Update and Login may change it. ok is false if the client
-// has no session: no cookie, a forged one, or an expired session. The session is read once for each
-// request: in a stream, Get does not see that another request has ended it.
+// Get returns the session's value, which only Update and Login may change. ok is false if the client
+// has no session: no cookie, a forged cookie, or an expired session. The session is read once for each
+// request: in a stream, Get does not see that another request has ended the session.
 func (s *Sessions[T]) Get(r *dunlin.Request) (value T, ok bool, err error) {
 	state, err := s.state(r)
 	if err != nil || !state.there {
@@ -237,16 +237,16 @@ func (s *Sessions[T]) Get(r *dunlin.Request) (value T, ok bool, err error) {
 	return state.data, true, nil
 }
 
-// Update changes the session's value. Without a session it begins one, with the zero T. It returns
-// [ErrSessionEnded] for the cookie of a session that Login has renamed in the last 20 seconds.
-// change may be called several times, each time with the latest value, and must have no other
-// effect. Update returns its error.
+// Update changes the session's value. If the client has no session, Update begins a session with the
+// zero T. If Login has renamed the session in the last 20 seconds, and the request has the old cookie,
+// it returns [ErrSessionEnded]. change may be called several times, each time with the latest value, and
+// must have no other effect. Update returns the error of change.
 func (s *Sessions[T]) Update(r *dunlin.Request, change func(*T) error) error {
 	state, err := s.state(r)
 	switch {
 	case err != nil:
 		return err
-	case state.moved: // the cookie of a new session would replace that of the login
+	case state.moved: // the cookie of a new session would replace the cookie of the login
 		return ErrSessionEnded
 	case !state.there:
 		return s.begin(r, state, change)
@@ -256,9 +256,9 @@ func (s *Sessions[T]) Update(r *dunlin.Request, change func(*T) error) error {
 	return s.updateStored(r, state, change)
 }
 
-// Login is Update that also gives the session a new name and a new beginning. Call it when a client
-// signs in or gains privileges. The old name becomes invalid, so a planted or stolen cookie gains
-// nothing (session fixation).
+// Login is like Update, and also gives the session a new name and a new beginning. Call it when a client
+// signs in or gains privileges. The old name becomes invalid, so that a cookie that an attacker has
+// planted or stolen before is useless (session fixation).
 //
 // If the stored session does not decode as T, the session begins with the zero T.
 func (s *Sessions[T]) Login(r *dunlin.Request, change func(*T) error) error {
@@ -286,7 +286,7 @@ func (s *Sessions[T]) End(r *dunlin.Request) error {
 	if !state.open {
 		return ErrSessionTooLate
 	}
-	if state.id != "" && !state.moved && s.config.Store != nil { // also without a stored value: an earlier End may be unconfirmed
+	if state.id != "" && !state.moved && s.config.Store != nil { // also if the store had no value: an earlier End may have failed half-way
 		if err := s.config.Store.Expire(r.Context(), s.storeKey(state.id), 0); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return unavailable(err)
 		}

@@ -8,11 +8,12 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// maxCookie is the length of a cookie's name and value that browsers accept, in bytes (RFC 6265
-// section 6.1).
+// maxCookie is the maximum length of a cookie's name and value that all browsers accept, in bytes (RFC
+// 6265 section 6.1).
 const maxCookie = 4096
 
-// loadCookie reads a session stored in the cookie. A forged or expired one counts as no session.
+// loadCookie reads a session that is stored in the cookie. A forged or expired cookie counts as no
+// session.
 func (s *Sessions[T]) loadCookie(r *dunlin.Request, state *sessionState[T]) error {
 	sealed := r.Cookie(s.config.Cookie)
 	if sealed == "" || len(sealed) > maxCookie {
@@ -20,7 +21,7 @@ func (s *Sessions[T]) loadCookie(r *dunlin.Request, state *sessionState[T]) erro
 	}
 	plain, err := s.config.Keys.Open(s.purpose, sealed)
 	if err != nil {
-		return nil // the client learns no more than one without a cookie
+		return nil // as without a cookie, so that an attacker learns nothing
 	}
 	now := time.Now()
 	rec := &state.record
@@ -37,7 +38,7 @@ func (s *Sessions[T]) loadCookie(r *dunlin.Request, state *sessionState[T]) erro
 	return nil
 }
 
-// seal sets the state's cookie to its sealed value.
+// seal sets the cookie of the state to the sealed session.
 func (s *Sessions[T]) seal(state *sessionState[T]) error {
 	if !state.open {
 		return ErrSessionTooLate
@@ -55,7 +56,7 @@ func (s *Sessions[T]) seal(state *sessionState[T]) error {
 	return nil
 }
 
-// updateCookie changes a session stored in the cookie, and sets its beginning.
+// updateCookie changes a session that is stored in the cookie, and sets its beginning to began.
 func (s *Sessions[T]) updateCookie(state *sessionState[T], began time.Time, change func(*T) error) error {
 	data, _, err := s.changed(state, change)
 	if err != nil {

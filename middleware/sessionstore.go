@@ -16,12 +16,12 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// A sessionRecord is a session as stored. In a store:
+// A sessionRecord is the stored form of a session. In a store it is:
 //
 //	version (1) │ began, in microseconds since 1970 (8) │ the value as JSON
 //
-// A cookie also has the time of the last use. An empty record is the tombstone of a session that a
-// login has renamed.
+// In a cookie the time of the last use (8) follows began. An empty record is the tombstone of a session
+// that a login has renamed.
 type sessionRecord struct {
 	began time.Time
 	seen  time.Time // in a cookie only
@@ -66,7 +66,7 @@ func newSessionName() string {
 	return inBase64.EncodeToString(b[:])
 }
 
-// isSessionName reports whether a cookie has the form of a name. The store is not called for others.
+// isSessionName reports whether a cookie has the form of a session name. For other cookies the store is not called.
 func isSessionName(s string) bool {
 	var b [nameSize + 2]byte
 	if len(s) != base64.RawURLEncoding.EncodedLen(nameSize) {
@@ -145,7 +145,8 @@ func (s *Sessions[T]) create(r *dunlin.Request, state *sessionState[T]) error {
 	return nil
 }
 
-// reload reads the session after another request has changed it. attempt sets the delay before it.
+// reload reads the session after another request has changed it. It first waits for a time that grows with
+// attempt.
 func (s *Sessions[T]) reload(ctx context.Context, state *sessionState[T], attempt int) error {
 	if err := store.Backoff(ctx, attempt); err != nil {
 		return unavailable(err)
@@ -203,15 +204,15 @@ func (s *Sessions[T]) updateStored(r *dunlin.Request, state *sessionState[T], ch
 	}
 }
 
-// movedFor is the lifetime of the tombstone that a login leaves under the old name. Requests that
-// were sent with the old cookie find it, and begin no session whose cookie would replace that of
-// the login.
+// movedFor is the lifetime of the tombstone that a login leaves under the old name. A request that was
+// sent with the old cookie finds the tombstone, and begins no session: the cookie of a new session would
+// replace the cookie of the login.
 const movedFor = 20 * time.Second
 
 // rename changes a session and gives it another name. It stores a copy under the new name, then
-// replaces the record of the old name with a tombstone. The second write fails if the old record
-// has changed since it was copied, and rename copies it again. The client learns the new name only
-// with the response.
+// replaces the record of the old name with a tombstone. If the old record has changed since it was
+// copied, the second write fails, and rename copies the record again. The client learns the new name
+// only with the response.
 func (s *Sessions[T]) rename(r *dunlin.Request, state *sessionState[T], change func(*T) error) error {
 	if !state.open {
 		return ErrSessionTooLate
@@ -241,8 +242,8 @@ func (s *Sessions[T]) rename(r *dunlin.Request, state *sessionState[T], change f
 	}
 }
 
-// forget removes a name that was stored and never sent, and returns err. stored reports whether the
-// name was stored. If the removal fails, the name expires.
+// forget removes the session under a name that the client will not get, and returns err. stored reports
+// whether there is such a session. If the removal fails, the session expires by itself.
 func (s *Sessions[T]) forget(ctx context.Context, name string, stored bool, err error) error {
 	if stored {
 		_ = s.config.Store.Expire(ctx, s.storeKey(name), 0)

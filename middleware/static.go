@@ -20,42 +20,42 @@ import (
 
 // StaticConfig has the settings of [Static].
 type StaticConfig struct {
-	// FS has the files: an embed.FS, the FS of an os.Root, an os.DirFS. They must not change while
-	// they are served. An os.DirFS follows symbolic links out of its tree; with an os.Root such a
+	// FS has the files: an embed.FS, the FS of an os.Root, or an os.DirFS. The files must not change
+	// while they are served. An os.DirFS follows symbolic links out of its tree; with an os.Root such a
 	// link is an error of Static.
 	FS fs.FS
 
 	// Index is the name of the file that is served for a directory. A request for a directory
-	// without a slash at the end is redirected (308) to the path with one, so that relative links
+	// without a slash at the end is redirected (308) to the path with a slash, so that relative links
 	// work. Default: index.html.
 	Index string
 
-	// Fallback is the name of the file that is served for a path without a file if a browser
-	// navigates to it (Sec-Fetch-Mode, or else Accept: text/html). It is the page of a single-page
-	// application (SPA). Default: 404.
+	// Fallback is the name of the file that is served if a browser navigates to a path without a file.
+	// A request is a navigation by its Sec-Fetch-Mode or, without that header, by Accept: text/html.
+	// Fallback is for the page of a single-page application (SPA). Default: 404.
 	Fallback string
 
-	// Immutable matches the names of files that never change, since their names have a fingerprint
+	// Immutable matches the names of files that never change, because their names have a fingerprint
 	// of their content. Clients may cache them for a year. Default: names with a part, between dots
-	// and hyphens, of 8 or more lower-case hexadecimal digits, or of letters of both cases and
-	// digits, such as app.4f3a09bc.js and index-BzR3x9Qw.css.
+	// and hyphens, of at least 8 characters that looks like a hash: lower-case hexadecimal digits, or
+	// letters of both cases and digits. Examples are app.4f3a09bc.js and index-BzR3x9Qw.css.
 	Immutable *regexp.Regexp
 
 	// MaxAge is the time for which clients may cache other files without revalidation. Default: 0.
 	MaxAge time.Duration
 
-	// Hidden serves files and directories whose names begin with a dot. Default: they are not
-	// found, except .well-known.
+	// Hidden serves files and directories whose names begin with a dot. Default: requests for them,
+	// except .well-known, are answered with 404.
 	Hidden bool
 }
 
-// precompressed has the encodings of stored variants, the best first.
+// precompressed has the encodings of stored variants, in order of preference.
 var precompressed = []struct{ suffix, coding string }{{".zst", "zstd"}, {".br", "br"}, {".gz", "gzip"}}
 
 // An asset is one file of the manifest.
 type asset struct {
 	name    string              // in the file system
-	headers *dunlin.HeaderBlock // of the plain file
+	headers *dunlin.HeaderBlock // the headers of the plain file
 	tag     string
 	packed  []variant
 }
@@ -67,19 +67,19 @@ type variant struct {
 	headers *dunlin.HeaderBlock
 }
 
-// Static returns the action that serves files from a manifest. It makes the manifest once, in this
-// call. The ETag of a file is a hash of its content, so all machines send the same one. Files with
-// the same name and .zst, .br or .gz at the end are sent to clients that accept that encoding, with
-// the headers of the plain file. Clients may cache files with a fingerprint in their names for a
-// year. Ranges and conditions are handled as by [dunlin.FS]. A file that is not in the manifest is
-// not found.
+// Static returns the action that serves the files of a manifest, which Static makes when it is called.
+// The ETag of a file is a hash of its content, so all machines send the same ETag. If FS also has a file
+// whose name is that of the file followed by .zst, .br or .gz, it is sent to clients that accept this
+// encoding, with the headers of the plain file. Clients may cache files with a fingerprint in their names
+// for a year. Ranges and conditions are handled as by [dunlin.FS]. A request for a file that is not in
+// the manifest is answered with 404.
 //
 //	assets, err := middleware.Static(middleware.StaticConfig{FS: files, Fallback: "index.html"})
 //	app.Get("/{path...}", assets)
 //
-// The last parameter of the pattern is the name of the file; without a parameter the path is. A
-// name with an escaped slash (%2F) is not found. Static reads every file. Its error names the file
-// that could not be read.
+// The last parameter of the pattern is the name of the file. For a pattern without parameters the path
+// is the name. A name with an escaped slash (%2F) is answered with 404. Static reads every file. Its
+// error names the file that could not be read.
 func Static(c StaticConfig) (dunlin.Action, error) {
 	if c.FS == nil {
 		panic("middleware: Static: nil FS")
@@ -125,18 +125,18 @@ func toDirectory(r *dunlin.Request, name string) dunlin.Response {
 	return dunlin.Redirect(to).Status(http.StatusPermanentRedirect)
 }
 
-// navigation has the fields that navigates reads, for Vary: a cache must not send a page to a
-// script's request, nor a 404 to a navigation.
+// navigation has the fields that navigates reads, for Vary. Without Vary, a cache could send the page in
+// response to a request of a script, or a 404 in response to a navigation.
 const navigation = "Accept, Sec-Fetch-Mode"
 
 // asked returns the name of the requested file. It reports false if the name has an escaped slash
-// (%2F): other routes, which may guard a part of the tree, do not match such a path.
+// (%2F), because a route that guards a part of the tree does not match such a path.
 func asked(r *dunlin.Request) (name string, ok bool) {
 	path, pattern := r.Path(), r.Route()
 	if !strings.Contains(pattern, "{") {
 		return strings.ReplaceAll(path, "%25", "%"), !strings.Contains(path, "%2F")
 	}
-	earlier := 0 // slashes in earlier parameters, all escaped; host parameters have none
+	earlier := 0 // number of slashes in earlier parameters; in the path they are all escaped
 	for _, value := range r.Params() {
 		earlier += strings.Count(name, "/")
 		name = value
@@ -144,11 +144,11 @@ func asked(r *dunlin.Request) (name string, ok bool) {
 	if !strings.Contains(path, "%2F") {
 		return name, true
 	}
-	// The text of the pattern may have some, too.
+	// The text of the pattern may also have escaped slashes.
 	return name, strings.Count(path, "%2F") == earlier+strings.Count(strings.ToUpper(pattern), "%2F")
 }
 
-// navigates reports whether a browser navigates to the path.
+// navigates reports whether a request is a navigation of a browser.
 func navigates(r *dunlin.Request) bool {
 	if m := r.Method(); m != http.MethodGet && m != http.MethodHead {
 		return false
@@ -213,7 +213,7 @@ func (c *StaticConfig) manifest() (manifest, error) {
 	return m, nil
 }
 
-// sumOf returns the hash of a file as in its entity tag, without quotes.
+// sumOf returns the hash of a file in the form of its entity tag, without quotes.
 func sumOf(fsys fs.FS, name string) (sum string, err error) {
 	f, err := fsys.Open(name)
 	if err != nil {
@@ -241,7 +241,7 @@ func (c *StaticConfig) asset(name, sum string, all map[string]string) (*asset, e
 	case c.Immutable == nil && hasFingerprint(name), c.Immutable != nil && c.Immutable.MatchString(name):
 		cache = "public, max-age=31536000, immutable"
 	case c.MaxAge <= 0:
-		cache = "no-cache" // clients may store it, and must revalidate it
+		cache = "no-cache" // clients may store the file, but must revalidate it before each use
 	}
 	a := &asset{name: name, tag: `"` + sum + `"`}
 	common := []string{"Content-Type", kind, "Cache-Control", cache}
@@ -260,8 +260,8 @@ func (c *StaticConfig) asset(name, sum string, all map[string]string) (*asset, e
 	return a, nil
 }
 
-// hasFingerprint reports whether a part of the name looks like a hash. A date or a version does
-// not.
+// hasFingerprint reports whether a part of the name looks like a hash. A date or a version does not
+// look like a hash.
 func hasFingerprint(name string) bool {
 	parts := strings.FieldsFunc(path.Base(name), func(c rune) bool { return c == '.' || c == '-' })
 	for i, part := range parts {
@@ -303,7 +303,7 @@ func sniff(fsys fs.FS, name string) (kind string, err error) {
 	return http.DetectContentType(first[:n]), nil
 }
 
-// serve answers with the file, in the best encoding that the client accepts.
+// serve answers with the file in the encoding that the client prefers.
 func (a *asset) serve(fsys fs.FS, r *dunlin.Request) dunlin.Response {
 	if len(a.packed) > 0 {
 		accept := r.HeaderList("Accept-Encoding")
@@ -321,7 +321,8 @@ func (a *asset) serve(fsys fs.FS, r *dunlin.Request) dunlin.Response {
 	return dunlin.FS(fsys, a.name).With(a.headers)
 }
 
-// accepts returns the weight of a coding in Accept-Encoding, 0 for none (RFC 9110 section 12.5.3).
+// accepts returns the weight of a coding in Accept-Encoding, or 0 if the client does not accept it (RFC
+// 9110 section 12.5.3).
 func accepts(accept, coding string) float64 {
 	rest := 0.0
 	for item := range strings.SplitSeq(accept, ",") {
@@ -336,8 +337,8 @@ func accepts(accept, coding string) float64 {
 	return rest
 }
 
-// acceptsIdentity returns the weight of the plain body if stated, else 0: encoded variants are
-// preferred.
+// acceptsIdentity returns the weight of the plain body if Accept-Encoding states it. Otherwise it
+// returns 0, so that encoded variants are preferred.
 func acceptsIdentity(accept string) float64 {
 	for item := range strings.SplitSeq(accept, ",") {
 		if name, params, _ := strings.Cut(item, ";"); strings.EqualFold(strings.TrimSpace(name), "identity") {

@@ -7,8 +7,8 @@ import (
 	"github.com/dunlinhttp/dunlin/ext"
 )
 
-// varyOn adds a request header to Vary of the response, unless it is there (RFC 9110 section
-// 12.5.5). block is the field with this name alone.
+// varyOn adds the name of a request header to Vary of the response, unless Vary already has it (RFC
+// 9110 section 12.5.5). block is a Vary field with this name alone.
 func varyOn(resp dunlin.Response, name string, block *dunlin.HeaderBlock) dunlin.Response {
 	switch first := resp.Get("Vary"); {
 	case first == "":
