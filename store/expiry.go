@@ -1,11 +1,11 @@
 package store
 
-// sweepInterval is the minimum time between two sweeps of a full store, in microseconds. A sweep per call would be too
-// expensive.
+// sweepInterval is the minimum time between two sweeps of a full store, in microseconds. A sweep for each call would be
+// too expensive.
 const sweepInterval = 100_000
 
-// sampled is the number of entries checked for expiry per added entry. Expired entries are removed as fast as new ones
-// arrive, also if their keys are never read again.
+// sampled is the number of entries that are checked for expiry when an entry is added. So expired entries are removed as
+// fast as new entries arrive, even if their keys are never read again.
 const sampled = 4
 
 // reserve takes n bytes and reports whether there was room. A negative n releases bytes.
@@ -30,7 +30,7 @@ func (m *Memory) giveBack(n int64) {
 }
 
 // sweepAll removes expired entries, unless a sweep has just run. If wait is false it skips locked shards. The caller
-// holds no shard lock.
+// must not hold the lock of a shard.
 func (m *Memory) sweepAll(wait bool) {
 	now, last := nowMicros(), m.swept.Load()
 	if now-last < sweepInterval || !m.swept.CompareAndSwap(last, now) {
@@ -48,7 +48,7 @@ func (m *Memory) sweepAll(wait bool) {
 	}
 }
 
-// drop removes the entries with a chosen expiry time and returns their cost. The caller holds the lock.
+// drop removes the entries for whose expiry time chosen reports true. It returns their cost. The caller holds the lock.
 func (s *shard) drop(chosen func(expires int64) bool) (freed int64) {
 	for key, v := range s.values {
 		if chosen(v.expires) {
@@ -65,8 +65,8 @@ func (s *shard) remove(key string, v value) int64 {
 	return v.cost(key)
 }
 
-// sweepSome checks a few entries and removes the expired ones. Values are checked in map order. The caller holds the
-// lock.
+// sweepSome checks a few entries and removes the expired ones. The random order of the map selects the values. The
+// caller holds the lock.
 func (m *Memory) sweepSome(s *shard, now int64) {
 	seen := 0
 	for key, v := range s.values {

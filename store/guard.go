@@ -12,26 +12,26 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/gcra"
 )
 
-// GuardConfig configures Guard. A zero field has its default.
+// GuardConfig configures Guard. A zero field selects its documented default.
 type GuardConfig struct {
-	// Timeout bounds each call. For Subscribe it bounds the time until the subscription is established. Default: 250
-	// ms.
+	// Timeout limits the time of each call. For Subscribe it limits the time until the subscription is established.
+	// Default: 250 ms.
 	Timeout time.Duration
 
 	// Failures is the number of failures in a row that open the breaker. Concurrent calls that fail together before
 	// their deadline, as when a connection is lost, count as one failure. Default: 5.
 	Failures int
 
-	// Cooldown is the time for which the breaker stays open. Meanwhile calls fail at once with ErrUnavailable. Then a probe calls
-	// the store again: in the background while calls are frequent, otherwise with the next call. If the probe succeeds the breaker
-	// closes, if not it stays open for another Cooldown. Default: 1 s.
+	// Cooldown is the time for which the breaker stays open. During this time calls fail at once with ErrUnavailable. After it a
+	// probe calls the store: a background call while calls are frequent, or else the next call itself. If the probe succeeds, the
+	// breaker closes. If it fails, the breaker stays open for another Cooldown. Default: 1 s.
 	Cooldown time.Duration
 }
 
-// A Guarded is a store with a deadline and a circuit breaker, see [Guard].
+// A Guarded is a store with a deadline and a circuit breaker, see [Guard]. It is safe for concurrent use.
 type Guarded struct {
 	*guard
-	prompt bool // its calls fail as soon as the store is silent
+	prompt bool // calls fail as soon as the store is silent, see Prompt
 }
 
 // A guard is the state of a guarded store.
@@ -41,7 +41,7 @@ type guard struct {
 	config GuardConfig
 	began  time.Time
 
-	parts  []guardPart // for values and numbers, and as many for messages
+	parts  []guardPart // first the parts for values and numbers, then as many parts for messages
 	counts struct{ calls, failures, refused, openings, stalls, full atomic.Uint64 }
 }
 
@@ -50,48 +50,49 @@ type guard struct {
 type Sharded interface {
 	Store
 
-	// Shards returns the number of parts, which never changes. Shard returns the index of the part that holds the
-	// value of a key or, if number is true, its number. Messages of a topic pass through the part that holds the value
+	// Shards returns the number of parts, which never changes. Shard returns the index of the part that has the value
+	// of a key or, if number is true, the number of the key. Messages of a topic pass through the part of the value
 	// whose key is the topic's name.
 	Shards() int
 	Shard(key string, number bool) int
 
-	// Probe asks the part of a key for an answer. It neither reads nor changes data.
+	// Probe checks that the part of a key answers. It neither reads nor changes data.
 	Probe(ctx context.Context, key string, number bool) error
 }
 
 // A guardPart is the circuit breaker of one part of the store.
 type guardPart struct {
-	failed    atomic.Int64 // in a row
+	failed    atomic.Int64 // number of failures in a row
 	opened    atomic.Bool
-	silent    atomic.Bool  // no answer arrived within patience
+	silent    atomic.Bool  // no answer arrived within the time that patience returns
 	answered  atomic.Int64 // time of the last answer, since the guard began
 	usual     atomic.Int64 // usual response time in nanoseconds
 	mu        sync.Mutex
 	failedAt  time.Duration // time of the last failure in the row, since the guard began
 	probeAt   time.Time     // time of the next probe, while the breaker is open or the part silent
-	refusedAt time.Time
+	refusedAt time.Time     // time of the last refused call, or of the last failure
 	probing   bool // a background probe is running
 }
 
-// silence and tick define a silent part. A part is silent if no answer arrives for silence plus twice its usual response time. The factor is two because a
-// script that the store does not know is sent again after its name. The check runs several times, each tick. If a
-// check itself is late by silence, the process had no processor, and the missing answers say nothing about the store.
+// silence and tick define a silent part. A part is silent if no answer arrives for silence plus twice its usual response
+// time. The factor is two because a script that the store does not know needs two calls: one with its name, and one with
+// its text. A timer checks a call at each tick. If a check is late by more than a tick, the process did not run, so that
+// missing answers do not show that the store is silent.
 const (
 	silence = 20 * time.Millisecond
 	tick    = silence / 4
 )
 
-// Guard puts a deadline and a circuit breaker on every call of a store. A call that exceeds its deadline, or that an
-// open breaker refuses, fails with an error that is ErrUnavailable. Errors about keys and versions are not failures,
-// nor is the end of the caller's own context. A [Sharded] store has a breaker for each part: while one machine of a
-// cluster is away, keys on the others stay in use.
+// Guard adds a deadline and a circuit breaker to every call of a store. A call that exceeds its deadline, or that an
+// open breaker refuses, fails with an error that wraps ErrUnavailable. Errors about keys and versions do not count as
+// failures of the store, and neither does the end of the caller's context. A [Sharded] store has a breaker for each
+// part: while one machine of a cluster is unavailable, calls for keys on other machines succeed.
 //
-// If an error of the inner store is ErrUnavailable, the store has answered but refused the call, as Redis does with
-// WRONGTYPE, a broken script, or a write while it accepts none. Guard returns such an error unchanged and counts it in
-// GuardStats, but does not open the breaker: other calls, such as reads, continue.
+// If an error of the inner store wraps ErrUnavailable, the store has answered but refused the call, as Redis does with
+// WRONGTYPE, a broken script, or a write while it accepts no writes. Guard returns such an error unchanged and counts it
+// in GuardStats, but does not open the breaker, because other calls, such as reads, may succeed.
 //
-// The inner store must respect the contexts of its calls. Guard panics if a setting is invalid.
+// The calls of the inner store must end when their contexts end. Guard panics if a setting is invalid.
 func Guard(inner Store, c GuardConfig) *Guarded {
 	if c.Timeout == 0 {
 		c.Timeout = 250 * time.Millisecond
@@ -112,7 +113,7 @@ func Guard(inner Store, c GuardConfig) *Guarded {
 	}
 	g.parts = make([]guardPart, 2*n)
 	for i := range g.parts {
-		g.parts[i].usual.Store(int64(c.Timeout)) // until known: the first call also opens a connection
+		g.parts[i].usual.Store(int64(c.Timeout)) // until it is measured: the first call also opens a connection
 	}
 	return g
 }
@@ -121,12 +122,12 @@ func Guard(inner Store, c GuardConfig) *Guarded {
 type GuardStats struct {
 	Calls    uint64 `json:"calls"`    // calls made
 	Failures uint64 `json:"failures"` // calls that failed: no answer in time, a broken store, or a refused call
-	Refused  uint64 `json:"refused"`  // calls not made, since the breaker was open or the store silent
+	Refused  uint64 `json:"refused"`  // calls not made, because the breaker was open or the store silent
 	Openings uint64 `json:"openings"` // times that the breaker opened
 	Full     uint64 `json:"full"`     // calls that failed with ErrFull
 	Stalls   uint64 `json:"stalls"`   // times that the store, or a part of it, became silent
 	Open     bool   `json:"open"`     // the breaker of at least one part is open
-	Parts    int    `json:"parts"`    // number of parts
+	Parts    int    `json:"parts"`    // number of breakers that are open
 }
 
 // Stats returns a snapshot. AddStats of package ext adds it to the statistics of an app.
@@ -142,8 +143,8 @@ func (g *Guarded) Stats() GuardStats {
 	return s
 }
 
-// admit reports whether a call may be made. While calls are frequent, a probe runs in the background so that no call
-// waits for it. Otherwise the call itself is the probe.
+// admit reports whether a call may be made. While calls are frequent, a probe runs in the background, so that no call
+// waits for it. Otherwise the call is the probe.
 func (g *Guarded) admit(c guardCall) bool {
 	p, prompt := c.part, c.prompt
 	if !p.opened.Load() && !(prompt && p.silent.Load()) {
@@ -162,7 +163,7 @@ func (g *Guarded) admit(c guardCall) bool {
 		return false
 	}
 	if open && alone {
-		p.probeAt = now.Add(g.config.Cooldown + g.config.Timeout) // other calls wait for the result of this one
+		p.probeAt = now.Add(g.config.Cooldown + g.config.Timeout) // other calls are refused until this call has a result
 		return true
 	}
 	p.probing = true
@@ -184,7 +185,7 @@ func (g *Guarded) probe(c guardCall) {
 		_, err = g.inner.Get(ctx, c.key)
 	}
 	if err == nil || isAnswer(err) || errors.Is(err, ErrUnavailable) {
-		p.usual.Store(int64(time.Since(g.began) - began)) // the response time may have grown
+		p.usual.Store(int64(time.Since(g.began) - began)) // succeeded alone would raise the usual time too slowly
 		g.succeeded(p, began)
 	} else {
 		g.failure(p, began, err)
@@ -196,11 +197,11 @@ func (g *Guarded) probe(c guardCall) {
 
 // A guardCall identifies a call.
 type guardCall struct {
-	n      int // the shard
+	n      int // index of the part among those for values and numbers
 	part   *guardPart
 	key    string
 	number bool
-	prompt bool // it fails as soon as the store is silent
+	prompt bool // the call fails as soon as the store is silent
 }
 
 func (g *Guarded) about(key string, number bool) guardCall {
@@ -240,12 +241,12 @@ func (g *Guarded) call(ctx context.Context, c guardCall, f func(context.Context)
 		}
 		g.succeeded(p, began)
 		return err
-	case errors.Is(err, ErrUnavailable): // also an answer
+	case errors.Is(err, ErrUnavailable): // an answer by which the store refuses the call
 		g.counts.failures.Add(1)
 		g.succeeded(p, began)
 		return err
 	case ctx.Err() != nil:
-		return err // caused by the caller; no information about the store
+		return err // the caller's context has ended, which says nothing about the store
 	case errors.Is(err, context.Canceled) && p.silent.Load():
 		return fmt.Errorf("%w: it is silent", ErrUnavailable)
 	}
@@ -253,11 +254,11 @@ func (g *Guarded) call(ctx context.Context, c guardCall, f func(context.Context)
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// A guardWait watches a prompt call.
+// A guardWait watches a prompt call for silence of the store.
 type guardWait struct {
 	g      *Guarded
 	part   *guardPart
-	since  time.Duration // silence counts from here, unless an answer arrived later
+	since  time.Duration // silence counts from this time, or from a later answer
 	due    time.Duration // time of the next check
 	cancel context.CancelFunc
 	mu     sync.Mutex
@@ -267,7 +268,7 @@ type guardWait struct {
 
 // checkSilence ends the call if the part is silent.
 func (w *guardWait) checkSilence() {
-	runtime.Gosched() // an answer may have arrived whose reader has not run yet
+	runtime.Gosched() // the goroutine that reads a received answer may not have run yet
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended {
@@ -295,7 +296,7 @@ func (w *guardWait) end() {
 	w.timer.Stop()
 }
 
-// fellSilent marks the part as silent. A probe follows soon, since the store may have been slow for a moment only.
+// fellSilent marks the part as silent. The next call starts a probe, since the store may have been slow for a moment only.
 func (g *Guarded) fellSilent(p *guardPart) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -318,11 +319,12 @@ func isAnswer(err error) bool {
 	return false
 }
 
-// patience returns how long a part may stay without an answer before it is silent.
+// patience returns the time without an answer after which a part is silent.
 func (p *guardPart) patience() time.Duration { return silence + 2*time.Duration(p.usual.Load()) }
 
-// succeeded records an answer to a request made at asked, a time since the guard began. Only a fast answer shows the
-// response time; a slow one may have waited for other work.
+// succeeded records an answer to a call made at asked, a time since the guard began. A fast answer sets the usual
+// response time. A slow answer raises it by an eighth of the difference, because the slow answer may have waited for
+// other work.
 func (g *Guarded) succeeded(p *guardPart, asked time.Duration) {
 	now := time.Since(g.began)
 	p.answered.Store(int64(now))
@@ -332,7 +334,7 @@ func (g *Guarded) succeeded(p *guardPart, asked time.Duration) {
 	}
 	p.usual.Store(took)
 	if p.failed.Load() == 0 && !p.opened.Load() && !p.silent.Load() {
-		return // no write: the cache line stays shared
+		return // without a write to the fields below, so that the cache line stays shared
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -341,13 +343,13 @@ func (g *Guarded) succeeded(p *guardPart, asked time.Duration) {
 	p.silent.Store(false)
 }
 
-// failure records the failure of a request made at asked, a time since the guard began.
+// failure records the failure of a call made at asked, a time since the guard began.
 func (g *Guarded) failure(p *guardPart, asked time.Duration, err error) {
 	g.counts.failures.Add(1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failed.Load() > 0 && asked <= p.failedAt && !errors.Is(err, context.DeadlineExceeded) {
-		return // same cause as the failure before: a lost connection
+		return // the cause is that of the failure before: a lost connection
 	}
 	p.failedAt = time.Since(g.began)
 	n := p.failed.Add(1)
@@ -361,9 +363,9 @@ func (g *Guarded) failure(p *guardPart, asked time.Duration, err error) {
 	p.refusedAt = time.Now()
 }
 
-// Prompt returns the same store for callers with a fallback, such as local counting. Their calls fail with
-// ErrUnavailable as soon as the store has been silent for 20 ms longer than two usual answers. Deadline, breaker and
-// counts are shared.
+// Prompt returns the same store for callers that have a fallback, such as counting in the process. Their calls fail with
+// ErrUnavailable when no answer has arrived for 20 ms plus twice the usual response time. The result shares the
+// deadline, the breaker and the counts of g.
 func (g *Guarded) Prompt() Store { return &Guarded{g.guard, true} }
 
 // Get implements Store.Get.
@@ -420,8 +422,8 @@ func (g *Guarded) Publish(ctx context.Context, topic string, message []byte) err
 }
 
 // Subscribe implements Store.Subscribe. If the subscription is not established within GuardConfig.Timeout, it fails
-// with ErrUnavailable; nothing is received, and the caller may try again. An established subscription lasts until ctx
-// ends, also while the store is away. Subscriptions are not counted and do not affect the breaker.
+// with ErrUnavailable. Then receive is not called, and the caller may try again. An established subscription lasts until
+// ctx ends, even while the store is unavailable. Subscriptions are not counted and do not affect the breaker.
 func (g *Guarded) Subscribe(ctx context.Context, topic string, receive func(Message)) error {
 	lasting, cancel := context.WithCancel(ctx)
 	late := time.AfterFunc(g.config.Timeout, cancel)
@@ -433,7 +435,7 @@ func (g *Guarded) Subscribe(ctx context.Context, topic string, receive func(Mess
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case err == nil: // established as the timeout expired
+	case err == nil: // the subscription was established at the moment of the timeout
 		err = context.DeadlineExceeded
 	case isAnswer(err) || errors.Is(err, ErrUnavailable):
 		return err

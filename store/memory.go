@@ -13,30 +13,31 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/logqueue"
 )
 
-// MemoryConfig configures a store in memory. A zero field has its default.
+// MemoryConfig configures a store in memory. A zero field selects its documented default.
 type MemoryConfig struct {
-	// MaxBytes bounds the size of the store: keys, values and their index. A full store removes expired entries. It
-	// never evicts a live entry for a new one; the new one fails with ErrFull. Default: 32 MiB.
+	// MaxBytes is the maximum size of the store in bytes: keys, values and their index. A full store removes expired
+	// entries, but never evicts an entry that has not expired. If there is no room, new entries fail with ErrFull.
+	// Default: 32 MiB.
 	MaxBytes int64
 
-	// Budget charges the size of the store also to another budget, such as the memory budget of an app:
+	// Budget also charges the size of the store to another budget, such as the memory budget of an app:
 	//
 	//	store.NewMemory(store.MemoryConfig{Budget: store.Within(ext.CacheBudget(app))})
 	//
-	// If that budget has no room, new entries fail with ErrFull. If other users of the budget need room, expired
-	// entries are removed. Default: none, only MaxBytes bounds the store.
+	// If that budget has no room, new entries fail with ErrFull. If other users of the budget need room, they call
+	// drop, which removes expired entries. Default: only MaxBytes limits the store.
 	Budget func(drop func(bytes int64)) Budget
 
-	// Logger gets a warning, at most once a minute, when four fifths of MaxBytes are in use. Default: slog.Default()
+	// Logger gets a warning, at most once a minute, while four fifths of MaxBytes are in use. Default: slog.Default()
 	// at the time of the call of NewMemory.
 	Logger *slog.Logger
 }
 
-// A Budget grants memory before it is used.
+// A Budget grants memory before a store uses it. Its methods must be safe for concurrent use.
 type Budget interface {
-	// Reserve takes n bytes and reports whether they are granted.
+	// Reserve asks for n bytes. It reports whether the budget has room and has charged them.
 	Reserve(n int64) bool
-	// Release returns n bytes.
+	// Release returns n bytes that Reserve has granted.
 	Release(n int64)
 }
 
@@ -47,11 +48,11 @@ func Within[B Budget](open func(drop func(bytes int64)) B) func(drop func(bytes 
 
 const (
 	defaultBytes = 32 << 20
-	longestTTL   = 10 * 365 * 24 * time.Hour // replaces all longer times to live
+	longestTTL   = 10 * 365 * 24 * time.Hour // maximum time to live: a longer one is shortened to it
 )
 
-// A Memory is a store in the memory of the process, for single-process services and for tests. Only subscriptions
-// start goroutines. There is no timer: expired entries are removed as new keys arrive.
+// A Memory is a store in the memory of the process, for services with one process and for tests. Its only goroutines
+// are those of subscriptions. It has no timer: expired entries are removed when new entries are added.
 type Memory struct {
 	max      int64
 	budget   Budget // or nil
@@ -59,9 +60,9 @@ type Memory struct {
 	versions atomic.Uint64
 	closed   atomic.Bool
 	seed     maphash.Seed
-	second   maphash.Seed // of numbers
+	second   maphash.Seed // seed of the second half of a numberKey
 	swept    atomic.Int64 // time of the last full sweep
-	full     atomic.Uint64
+	full     atomic.Uint64 // number of calls that failed with ErrFull
 	warned   atomic.Int64 // time of the last warning, in microseconds since 1970
 	logger   *slog.Logger
 	parts    parts
@@ -81,7 +82,7 @@ func (m *Memory) Stats() MemoryStats { return MemoryStats{m.Held(), m.max, m.ful
 
 const shards = 64
 
-// A shard holds a part of the keys, so that processors rarely wait for a lock.
+// A shard has a part of the keys and its own lock, so that goroutines rarely wait for a lock.
 type shard struct {
 	mu      sync.Mutex
 	values  map[string]value
@@ -93,11 +94,11 @@ type value struct {
 	bytes   []byte
 	version Version
 	expires int64 // microseconds since 1970
-	part    *part // the part it is counted in, or nil
+	part    *part // the part in which the value is counted, or nil
 }
 
-// valueCost is the cost of a value beside its key and its bytes, in bytes: map slots, three quarters full on average,
-// and rounding of allocations.
+// valueCost is the cost of a value in addition to its key and its bytes, in bytes. It covers slots of the map, which is
+// three quarters full on average, and the rounding of allocations.
 const valueCost = 120
 
 // NewMemory returns an empty store. It panics if a setting is invalid.
@@ -128,7 +129,7 @@ func (m *Memory) shard(key string) *shard {
 	return &m.shards[maphash.String(m.seed, key)%shards]
 }
 
-// begin checks the arguments common to all calls.
+// begin checks the arguments that all methods have.
 func (m *Memory) begin(ctx context.Context, key string) error {
 	switch {
 	case key == "":
@@ -203,7 +204,7 @@ func (m *Memory) set(key string, own []byte, have Version, ttl time.Duration) (v
 	} else {
 		m.sweepSome(s, now)
 	}
-	if there && v.part != old.part { // set before Bound was called
+	if there && v.part != old.part { // the old value was set before Bound was called
 		old.part.add(-before)
 		v.part.add(before)
 		old.part = v.part
@@ -275,8 +276,8 @@ func (m *Memory) TakeQuota(ctx context.Context, key string, rate gcra.Rate) (v g
 	return v, err
 }
 
-// change changes a number by a function of the time, the number and the time when it expires, which returns the latter
-// two. A number of 0 is removed. The function runs while the number's shard is locked, and again if the store is full.
+// change changes a number. f gets the time, the number and the number's expiry time, and returns the new number and its
+// expiry time. A number of 0 is removed. f is called while the number's shard is locked, and again if the store is full.
 func (m *Memory) change(key string, f func(now, n, expires int64) (int64, int64)) error {
 	full := m.tryChange(key, f)
 	if full {

@@ -6,13 +6,13 @@ import (
 )
 
 // numbers is a hash table for the numbers of a shard, with open addressing. A service that counts per client has many
-// numbers with little data each, so a slot is small: instead of the key it holds 128 bits of a seeded hash of it.
-// Among a billion keys two have the same hash once in 10^20 tables.
+// small numbers, so a slot is small: it has 128 bits of a seeded hash of the key in place of the key. The probability
+// that two of a billion keys have the same hash is 10^-20.
 //
 // A slot takes 32 bytes. In a table with many numbers, three to four fifths of the slots are in use (slightly fewer if
 // the allocator rounded up), so a number takes 40 to 60 bytes.
 //
-// Invariants: at least one slot is free; every number lies in the run of used slots that begins at its home slot.
+// Invariants: at least one slot is free; every number is in the run of used slots that begins at its home slot.
 type numbers struct {
 	slots []numberSlot
 	used  int
@@ -29,14 +29,14 @@ type numberSlot struct {
 
 const (
 	fewestSlots = 8
-	usedNum     = 4 // at most four fifths of the slots are used
+	usedNum     = 4 // at most usedNum/usedDen of the slots are used
 	usedDen     = 5
 
-	// numberCost is the maximum size of a number, in bytes.
+	// numberCost is the maximum size of a number in the table, in bytes.
 	numberCost = 60
 )
 
-// find returns the slot of a key and reports whether it is present.
+// find returns the slot of a key and true or, if the key is not present, the slot for it and false.
 func (t *numbers) find(key numberKey) (at int, known bool) {
 	if len(t.slots) == 0 {
 		return 0, false
@@ -49,7 +49,8 @@ func (t *numbers) find(key numberKey) (at int, known bool) {
 	return at, false
 }
 
-// home returns the slot at which the search for a key begins. The lowest bits of the hash choose the shard.
+// home returns the slot at which the search for a key begins. It uses the highest bits of the hash, because the lowest
+// bits select the shard.
 func (t *numbers) home(key numberKey) int {
 	hi, _ := bits.Mul64(key.first, uint64(len(t.slots)))
 	return int(hi)
@@ -86,10 +87,10 @@ func (t *numbers) resize(size int) {
 	}
 }
 
-// remove frees a slot and moves following numbers into the gap if their search would end there.
+// remove frees a slot. It moves a later number into the free slot if the search for that number would end there.
 func (t *numbers) remove(at int) {
 	for i := t.after(at); t.slots[i].expires != 0; i = t.after(i) {
-		if t.distance(t.home(t.slots[i].key), i) >= t.distance(at, i) { // its home is not between the gap and its slot
+		if t.distance(t.home(t.slots[i].key), i) >= t.distance(at, i) { // the home of the number is not between the free slot and its slot
 			t.slots[at] = t.slots[i]
 			at = i
 		}
@@ -106,15 +107,15 @@ func (t *numbers) distance(from, to int) int {
 	return to - from + len(t.slots)
 }
 
-// sweep checks the given number of slots, continuing after the last sweep, removes expired numbers and returns their
-// count.
+// sweep checks the given number of slots and removes expired numbers. It continues where the last sweep has ended. It
+// returns the number of removed numbers.
 func (t *numbers) sweep(slots int, now int64) (removed int) {
 	for range min(slots, len(t.slots)) {
 		if t.next >= len(t.slots) {
 			t.next = 0
 		}
 		if s := &t.slots[t.next]; s.expires != 0 && s.expires <= now {
-			t.remove(t.next) // a moved number may be here now: check the slot again
+			t.remove(t.next) // remove may have moved a number here, so check the slot again
 			removed++
 		} else {
 			t.next++
@@ -123,11 +124,12 @@ func (t *numbers) sweep(slots int, now int64) (removed int) {
 	return removed
 }
 
-// drop removes the numbers with a chosen expiry time and returns their count. It shrinks a table that is nearly empty.
+// drop removes the numbers for whose expiry time chosen reports true. It shrinks a table with few numbers. It returns the
+// number of removed numbers.
 func (t *numbers) drop(chosen func(expires int64) bool) (removed int) {
 	for at := 0; at < len(t.slots); {
 		if s := &t.slots[at]; s.expires != 0 && chosen(s.expires) {
-			t.remove(at) // a moved number may be here now
+			t.remove(at) // remove may have moved a number here, so check the slot again
 			removed++
 		} else {
 			at++

@@ -14,8 +14,8 @@ var openers struct {
 	by map[string]func(*url.URL) (Store, error)
 }
 
-// Register registers an opener for URLs of a scheme. Packages of stores call it from an init function. It panics if
-// the scheme is registered already.
+// Register registers a function that opens stores for URLs of a scheme. Packages of stores call it from an init
+// function. It panics if the scheme is already registered. It is safe for concurrent use.
 func Register(scheme string, open func(*url.URL) (Store, error)) {
 	openers.Lock()
 	defer openers.Unlock()
@@ -29,13 +29,14 @@ func Register(scheme string, open func(*url.URL) (Store, error)) {
 }
 
 // Open opens the store of a URL, typically the value of an environment variable. "" and memory:// open a store in
-// memory with default settings; memory://?max=64MiB sets MaxBytes. Other schemes need a package that registers them:
+// memory with default settings; memory://?max=64MiB sets MaxBytes. Other schemes require the import of a package that
+// registers them:
 //
 //	import _ "github.com/dunlinhttp/dunlin/store/redis"
 //
 //	st, err := store.Open(os.Getenv("DUNLIN_STORE")) // redis://10.0.0.1:6379
 //
-// An unknown, malformed or repeated setting is an error. Errors do not contain the URL, which may hold a password.
+// An unknown, malformed or repeated setting is an error. Errors do not contain the URL, because it may contain a password.
 func Open(rawURL string) (Store, error) {
 	if rawURL == "" {
 		return NewMemory(MemoryConfig{}), nil

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// A part bounds the total size of the values with a key prefix, so that they leave room for others.
+// A part limits the total size of the values with a key prefix, so that other values have room.
 type part struct {
-	prefix string // of keys
-	max    int64
+	prefix string // the prefix of the keys
+	max    int64  // in bytes
 	held   atomic.Int64
 }
 
-// add adds n bytes to the size. A nil part has no bound and no size.
+// add adds n bytes to the size. A nil part has no limit and no size.
 func (p *part) add(n int64) {
 	if p != nil {
 		p.held.Add(n)
 	}
 }
 
-// fits adds n bytes to the size and reports whether they fit.
+// fits adds n bytes to the size if they fit, and reports whether they do.
 func (p *part) fits(n int64) bool {
 	if p == nil || p.held.Add(n) <= p.max || n <= 0 {
 		return true
@@ -30,7 +30,7 @@ func (p *part) fits(n int64) bool {
 	return false
 }
 
-// parts is the list of the parts of a store. It is short.
+// parts is the list of the parts of a store. It is short, so of searches it linearly.
 type parts struct {
 	mu  sync.Mutex
 	all atomic.Pointer[[]*part]
@@ -50,9 +50,9 @@ func (ps *parts) of(key string) *part {
 	return nil
 }
 
-// Bound bounds the total size of the values whose keys begin with prefix to limit bytes, or to a quarter of MaxBytes if
-// limit is 0, and returns the bound. When it is reached, Set fails with ErrFull. Call it before the first of these
-// values is set. The first call for a prefix wins.
+// Bound limits the total size of the values whose keys begin with prefix to limit bytes, or to a quarter of MaxBytes if
+// limit is 0. When the limit is reached, Set fails with ErrFull. Call Bound before the first of these values is set. It
+// returns the limit. A second call for a prefix has no effect, and returns the limit of the first call.
 func (m *Memory) Bound(prefix string, limit int64) int64 {
 	if limit == 0 {
 		limit = m.max / 4

@@ -7,35 +7,36 @@ import (
 	"time"
 )
 
-// A Store keeps values and numbers by key for a limited time, and delivers messages. All methods are safe for
-// concurrent use and atomic. A failed call has changed nothing, except that a call whose answer was lost (a deadline,
-// a broken connection) may have taken effect.
+// A Store stores values and numbers by key for a limited time, and delivers messages. All methods are safe for
+// concurrent use and atomic. A failed call has changed nothing, with one exception: a call whose answer was lost (a
+// deadline, a broken connection) may have taken effect.
 //
 // A key is a non-empty string. Values and numbers have separate key spaces.
 type Store interface {
-	// Get returns the value of a key, or ErrNotFound. The bytes are shared: do not modify them.
+	// Get returns the value of a key, or ErrNotFound. The caller must not modify the bytes, which other callers share.
 	Get(ctx context.Context, key string) (Item, error)
 
-	// Set sets the value of a key, which is copied, if its current version equals have: the version of an Item or of
-	// an earlier Set, VersionAbsent for a missing value, or VersionAny. It returns the new version, which the key has
-	// never had before, or ErrConflict if the versions differ. The value expires after ttl, which must be positive.
+	// Set sets the value of a key if the current version of the value equals have. have is the version of an Item or
+	// of an earlier Set, VersionAbsent for a missing value, or VersionAny. Set copies value. It returns the new
+	// version, which the key has never had before, or ErrConflict if the versions differ. The value expires after ttl,
+	// which must be positive.
 	Set(ctx context.Context, key string, value []byte, have Version, ttl time.Duration) (Version, error)
 
 	// Expire sets the remaining time to live of a value to ttl. A ttl that is zero or negative removes the value. It
 	// returns ErrNotFound if there is no value.
 	Expire(ctx context.Context, key string, ttl time.Duration) error
 
-	// Add adds n to the number of a key and returns the sum, which is exact up to 2^53. A missing number is 0. The
-	// number is removed ttl, which must be positive, after it changed from 0; later calls do not change that time.
+	// Add adds n to the number of a key and returns the sum, which is exact up to 2^53. A missing number is 0. When a
+	// number changes from 0, its time to live becomes ttl, which must be positive. Later calls do not change this time.
 	Add(ctx context.Context, key string, n int64, ttl time.Duration) (int64, error)
 
-	// Publish sends a message, which is copied, to all current subscribers of a topic. A message is delivered at most
+	// Publish sends a message to all current subscribers of a topic. It copies message. A message is delivered at most
 	// once. Messages published in sequence on a topic are delivered in that order.
 	Publish(ctx context.Context, topic string, message []byte) error
 
 	// Subscribe calls receive for each message of a topic until ctx ends: one call at a time, on a goroutine of the
-	// store. When Subscribe returns nil, every message published from then on is received, except those counted by
-	// Message.Lost.
+	// store. receive gets every message that is published after Subscribe has returned nil, except for messages that
+	// Message.Lost counts.
 	Subscribe(ctx context.Context, topic string, receive func(Message)) error
 
 	// Close releases connections, memory and subscriptions. Later calls fail with ErrClosed.
@@ -49,7 +50,7 @@ type Item struct {
 	TTL     time.Duration // remaining time to live
 }
 
-// A Version identifies a state of a key's value. The versions of a key increase.
+// A Version identifies one of the values that a key has had. The versions of a key increase.
 type Version uint64
 
 const (
@@ -59,18 +60,18 @@ const (
 
 // A Message is a message of a topic.
 type Message struct {
-	Body []byte // shared: do not modify it
-	Lost uint64 // messages dropped before this one because the receiver was slow
+	Body []byte // shared by all subscribers: do not modify it
+	Lost uint64 // number of messages dropped before this message because the receiver was slow
 }
 
-// Errors to test with errors.Is.
+// These are errors of the methods of a Store, to test with errors.Is.
 var (
 	ErrNotFound = errors.New("store: no value under this key")
 	ErrConflict = errors.New("store: the value has another version")
 	ErrFull     = errors.New("store: the bound on memory is reached")
 	ErrClosed   = errors.New("store: closed")
 
-	// ErrUnavailable reports that the store did not answer, or that Guard's breaker is open.
+	// ErrUnavailable reports that the store did not answer, or that the breaker of Guard is open.
 	ErrUnavailable = errors.New("store: unavailable")
 )
 
@@ -90,12 +91,10 @@ func Check(key string, ttl time.Duration) error {
 	return nil
 }
 
-// Update changes a value by compare-and-set. It calls change with the current value, nil if there is none, and sets
-// the returned value for ttl. If another client has changed the value meanwhile, Update calls change again with the
-// new value. So no update is lost, and change should have no side effects. No lock is held while it runs. Update
-// returns the error of change.
-//
-// Update stops when ctx ends.
+// Update changes a value by compare-and-set. It calls change with the current value, or nil if there is no value, and
+// sets the returned value for ttl. If another client has changed the value meanwhile, Update calls change again with
+// the new value. So no update is lost, and change should have no side effects. No lock is held while change runs.
+// change must not modify old. Update returns the error of change, and the error of ctx when ctx ends.
 func Update(ctx context.Context, s Store, key string, ttl time.Duration, change func(old []byte) ([]byte, error)) error {
 	for attempt := 0; ; attempt++ {
 		item, err := s.Get(ctx, key)
@@ -116,9 +115,9 @@ func Update(ctx context.Context, s Store, key string, ttl time.Duration, change 
 	}
 }
 
-// Backoff waits before a compare-and-set that failed with ErrConflict is retried. The first attempts do not wait.
-// Later ones wait for a random time of at most 10 ms, so that many callers with the same key do not block each other.
-// When ctx ends it returns the context's error.
+// Backoff waits before the caller retries a compare-and-set that failed with ErrConflict. attempt is the number of
+// earlier waits. Backoff does not wait for attempts 0 to 2. Later it waits for a random time of at most 10 ms, so that
+// many callers with the same key do not block each other. When ctx ends it returns the error of ctx.
 func Backoff(ctx context.Context, attempt int) error {
 	if attempt < 3 {
 		return ctx.Err()

@@ -8,7 +8,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/backlog"
 )
 
-// topics has the logs of the topics of a store in memory that have subscribers.
+// topics has a log of messages for each topic of a store in memory that has subscribers.
 type topics struct {
 	mu     sync.Mutex
 	by     map[string]*backlog.Log[[]byte]

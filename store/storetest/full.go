@@ -8,8 +8,9 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// RunFull tests the size limit of a store with a bound of a few MiB, used by this test alone. A value without room
-// fails with store.ErrFull and changes nothing, existing values stay, and released room can be used again.
+// RunFull tests the size limit of the store that open returns. The limit must be a few MiB, and the store must not be used
+// by other tests. If there is no room for a value, Set must fail with store.ErrFull and change nothing. Existing values
+// must remain, and released room must be usable again.
 func RunFull(t *testing.T, open func(*testing.T) store.Store) {
 	s := open(t)
 	t.Cleanup(func() { _ = s.Close() })

@@ -97,7 +97,7 @@ func testSlowReceiver(t *testing.T, b *bench) {
 		}
 	}
 	close(release)
-	// When the queue has room again, the next message arrives with the number of dropped ones.
+	// When the queue has room again, the next message arrives with the number of dropped messages.
 	eventually(t, "the line of messages is worked off", func() bool { return received.Load() > 0 })
 	sent := uint64(n)
 	publishLast := time.NewTicker(5 * time.Millisecond)

@@ -42,7 +42,7 @@ func testNumbers(t *testing.T, b *bench) {
 	})
 }
 
-// The first Add sets the time to live; later ones do not change it.
+// The first Add sets the time to live; later calls do not change it.
 func testNumberTime(t *testing.T, b *bench) {
 	key := b.key("n")
 	if _, err := b.Add(ctx, key, 1, 20*time.Millisecond); err != nil {
@@ -61,7 +61,7 @@ func testNumberTime(t *testing.T, b *bench) {
 func testQuota(t *testing.T, b *bench) {
 	st, ok := b.Store.(gcra.Store)
 	if !ok {
-		return // middleware.RateLimit changes a value of such a store
+		return // middleware.RateLimit uses a value of such a store in place of TakeQuota
 	}
 	const hour = 3600 * 1000 * 1000
 	take := func(key string, rate gcra.Rate) gcra.Verdict {

@@ -22,8 +22,8 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// Run tests the stores returned by open and closes each at the end of its test. The stores may share their data: each
-// run of the suite uses new keys.
+// Run tests the stores that open returns, and closes each store at the end of its test. The stores may share their data,
+// because each test uses new keys.
 func Run(t *testing.T, open func(*testing.T) store.Store) {
 	for _, test := range []struct {
 		name string
@@ -63,7 +63,7 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 
 var serial atomic.Int64
 
-// A bench is a store with its own key prefix.
+// A bench is a store with a key prefix for one test.
 type bench struct {
 	store.Store
 	prefix string

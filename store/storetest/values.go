@@ -202,7 +202,8 @@ func testOneCreates(t *testing.T, b *bench) {
 	}
 }
 
-// The creator of a value removes it. Two clients never hold the value at once, and each gets it in the end.
+// Each goroutine creates the value and removes it. Never do two goroutines own the value at the same time, and each
+// owns it in the end.
 func testLock(t *testing.T, b *bench) {
 	key := b.key("k")
 	var holders, most atomic.Int64
