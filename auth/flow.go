@@ -21,10 +21,10 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// A flow is a login in progress. The browser keeps it in a sealed cookie, so that no other browser
-// can finish it, and an attacker cannot make the browser finish the attacker's login.
+// A flow is a login in progress. It is stored in a sealed cookie of the browser. So no other browser can
+// finish the login, and an attacker cannot make this browser finish the attacker's login.
 type flow struct {
-	Slot   string // slot of its cookie
+	Slot   string // number of its cookie, see flows
 	Secret string // key from which state, nonce and verifier are derived
 	To     string // local path after the login
 	Began  int64  // start of the login, in seconds since 1970
@@ -36,7 +36,7 @@ func (f *flow) state() string { return f.Slot + f.derive("state") }
 // nonce is the nonce, which the provider returns in the ID token.
 func (f *flow) nonce() string { return f.derive("nonce") }
 
-// verifier is the code verifier of PKCE, sent to the provider together with the code.
+// verifier is the code verifier of PKCE, which is sent to the provider together with the code.
 func (f *flow) verifier() string { return f.derive("verifier") }
 
 // derive returns a string of 43 characters, the minimum length of a verifier (RFC 7636 section
@@ -47,12 +47,12 @@ func (f *flow) derive(what string) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// flows stores logins in progress in cookies. Several tabs may log in at once, each with one of a
-// fixed number of cookies. The number is fixed so that a foreign page that begins many logins
-// cannot make the Cookie header too large for a request.
+// flows stores logins in progress in cookies. Several tabs of a browser may log in at once, each with
+// one of a fixed number of cookies, the slots. The number is fixed so that a page of another origin that
+// begins many logins cannot make the Cookie header too large for a request.
 type flows struct {
 	keys     *middleware.KeyRing
-	name     string // prefix of cookie names, before the slot
+	name     string // prefix of the cookies' names; the number of the slot follows
 	within   time.Duration
 	insecure bool
 }
@@ -68,11 +68,11 @@ func newFlows(keys *middleware.KeyRing, issuer, client string, within time.Durat
 	return flows{keys, name, within, insecure}
 }
 
-// begin returns a new flow in a cookie that the browser of r does not have, so that its other
-// logins continue. If the browser has all cookies, the flow replaces the oldest one.
+// begin returns a new flow. Its slot is one for which the browser of r has no cookie, so that the other
+// logins of the browser continue. If the browser has all cookies, the flow replaces the oldest login.
 func (s *flows) begin(r *dunlin.Request, to string) *flow {
 	f := &flow{Secret: rand.Text(), To: to, Began: time.Now().Unix()}
-	first, since := mathrand.IntN(slots), int64(math.MaxInt64) // random, since tabs that begin at the same moment send the same cookies
+	first, since := mathrand.IntN(slots), int64(math.MaxInt64) // a random slot, since tabs that begin at the same moment send the same cookies
 	for i := range slots {
 		slot := strconv.Itoa((first + i) % slots)
 		cookie := r.Cookie(s.name + slot)
@@ -94,7 +94,7 @@ func (s *flows) begin(r *dunlin.Request, to string) *flow {
 func (s *flows) cookie(f *flow) *http.Cookie {
 	text, err := json.Marshal(f)
 	if err != nil {
-		panic("auth: a login as JSON: " + err.Error()) // cannot happen: a flow has strings and a number only
+		panic("auth: a login as JSON: " + err.Error()) // cannot happen, because a flow has only strings and a number
 	}
 	name := s.name + f.Slot
 	// SameSite is Lax because the provider's redirect is a navigation from another site.
@@ -119,7 +119,7 @@ func (s *flows) gone(f *flow) *http.Cookie {
 	return &http.Cookie{Name: s.name + f.Slot, Path: "/", MaxAge: -1, Secure: !s.insecure, HttpOnly: true, SameSite: http.SameSiteLaxMode}
 }
 
-// errNoFlow does not tell which of these reasons applies.
+// errNoFlow lists all possible reasons, so that a client does not learn which reason applies.
 var errNoFlow = &dunlin.ProblemDetails{
 	Status: http.StatusBadRequest,
 	Detail: "the login was not begun in this browser, was begun at another address of this service, took too long, or has already ended: begin it again",
@@ -150,9 +150,9 @@ func (s *flows) find(r *dunlin.Request) (*flow, error) {
 // in a cookie.
 const longestPath = 512
 
-// localPath returns to if a browser that is sent there stays at this host, else home. Browsers
-// treat a backslash as a slash, and remove tabs and line breaks. Characters that are escaped in a
-// URL are safe.
+// localPath returns to if it is a path of this host for every browser. Otherwise it returns home.
+// Browsers treat a backslash as a slash, and remove tabs and line breaks, so that "/\host" and
+// "/<tab>/host" name another host. localPath escapes characters that must be escaped in a URL.
 func localPath(to, home string) string {
 	if to == "" || to[0] != '/' || strings.HasPrefix(to, "//") || strings.ContainsRune(to, '\\') {
 		return home

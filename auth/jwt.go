@@ -1,6 +1,6 @@
 // Package auth authenticates requests: by JSON Web Tokens of a trusted issuer (RFC 7519, RFC 6750),
-// see [Tokens], and by logins at an OpenID Connect provider, see [Login]. It is a module of its
-// own, based on golang-jwt, go-oidc and golang.org/x/oauth2.
+// see [Tokens], and by logins at an OpenID Connect provider, see [Login]. It is a separate module,
+// which depends on golang-jwt, go-oidc and golang.org/x/oauth2.
 //
 //	tokens := auth.NewTokens(auth.Config{Issuer: "https://id.example.com", Audience: "shop", KeySet: "https://id.example.com/jwks"})
 //	api := app.Group("/api", tokens.Middleware())
@@ -32,16 +32,16 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// Config names the issuer whose tokens are accepted. Required are Issuer, Audience and one of
-// KeySet, Keys and Secrets. The zero value of every other field stands for its default.
+// Config names the issuer whose tokens are accepted. Issuer, Audience and one of KeySet, Keys and
+// Secrets must be set. Any other zero field selects its documented default.
 type Config struct {
 	Issuer   string // required value of the claim iss
 	Audience string // required member of the claim aud
 
-	// KeySet is the URL of the issuer's JSON Web Key Set (RFC 7517). It is fetched when a token
-	// names an unknown key, by one request at a time and at most once in MinRefresh, so that tokens
-	// with invented key names cannot cause more fetches. It is also fetched once an hour in the
-	// background, to notice withdrawn keys.
+	// KeySet is the URL of the issuer's JSON Web Key Set (RFC 7517). The key set is fetched when a token
+	// names an unknown key, by one request at a time and at most once in MinRefresh, so that tokens with
+	// invented key names cannot cause more fetches. While tokens arrive, it is also fetched in the
+	// background once an hour, so that keys that the issuer has withdrawn are no longer accepted.
 	KeySet     string
 	MinRefresh time.Duration // minimum time between two fetches. Default: 30 s
 	Timeout    time.Duration // maximum time of a fetch. Default: 5 s
@@ -58,22 +58,23 @@ type Config struct {
 	// Secrets are shared secrets by their names (kid), as an alternative to KeySet and Keys, for
 	// tokens that are signed by HMAC. A secret must be random and at least as long as the hash, 32
 	// bytes for HS256 (RFC 7518 section 3.2). Every service that checks tokens by a secret can also
-	// issue them: prefer Keys between services.
+	// issue tokens: prefer Keys between services.
 	Secrets map[string][]byte
 
-	// Methods are the accepted signature algorithms: those of public keys, or those of HMAC with
-	// Secrets, never both. "none" is never accepted. Default: RS256, ES256 and EdDSA, or HS256 with
+	// Methods are the accepted signature algorithms: algorithms of public keys or, with Secrets,
+	// algorithms of HMAC. "none" is never accepted. Default: RS256, ES256 and EdDSA, or HS256 with
 	// Secrets.
 	Methods []string
 
 	// Types are the accepted values of the header parameter typ, compared without case and without
-	// "application/". "" accepts tokens without typ. Other kinds of token of the same issuer are
-	// refused (RFC 8725 section 3.11). Default: "", "JWT" and "at+jwt".
+	// "application/". "" accepts tokens without typ. Tokens of other types are refused, because the
+	// issuer may issue them for another purpose (RFC 8725 section 3.11). Default: "", "JWT" and
+	// "at+jwt".
 	Types []string
 
 	// AllowBound accepts tokens that are bound to a key of the client (claim cnf: DPoP, RFC 9449;
 	// client certificates, RFC 8705). Tokens does not check that the client has the key: set
-	// AllowBound only if other code checks it. By default such tokens are refused.
+	// AllowBound only if other code checks it. Default: such tokens are refused.
 	AllowBound bool
 
 	// Scheme is the authentication scheme in the Authorization field. Default: Bearer (RFC 6750).
@@ -103,9 +104,9 @@ func (c *Claims) HasScope(scope string) bool { return slices.Contains(strings.Fi
 // ErrNoClaim reports that a token does not have a claim.
 var ErrNoClaim = errors.New("auth: the token does not have the claim")
 
-// Claim decodes a claim into v, like encoding/json. The name is compared exactly: "Tenant", a claim
-// that an issuer may let its users choose, does not match "tenant". The error is ErrNoClaim if the
-// claim is missing or null, or if c is nil.
+// Claim decodes a claim into v, like encoding/json. The name is compared exactly: the claim "Tenant"
+// does not match "tenant", since an issuer may let its users choose other claims. The error wraps
+// ErrNoClaim if the claim is missing or null, or if c is nil.
 func (c *Claims) Claim(name string, v any) error {
 	if c == nil || c.members[name] == nil || string(c.members[name]) == "null" {
 		return fmt.Errorf("%w %q", ErrNoClaim, name)
@@ -124,14 +125,14 @@ type Tokens struct {
 	missing, invalid string // WWW-Authenticate challenges
 }
 
-// methodsKnown lists the signature algorithms of public keys. hmacKnown has those of secrets, with
-// the minimum length of a secret in bytes.
+// methodsKnown lists the signature algorithms of public keys. hmacKnown has the signature algorithms
+// of secrets, with the minimum length of a secret in bytes.
 var (
 	methodsKnown = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 	hmacKnown    = map[string]int{"HS256": 32, "HS384": 48, "HS512": 64}
 )
 
-// NewTokens returns Tokens with the settings c. It panics if a setting is not valid.
+// NewTokens returns Tokens with the settings c. It panics for an invalid setting.
 func NewTokens(c Config) *Tokens {
 	switch {
 	case c.Methods == nil && c.Secrets != nil:
@@ -269,7 +270,7 @@ func (t *Tokens) Middleware() dunlin.Middleware {
 	}
 }
 
-// vary adds Vary if requests without the field pass, since a cache could otherwise send their
+// vary adds Vary if requests without an Authorization field pass. Without Vary a cache could send their
 // responses to requests with the field.
 func (t *Tokens) vary(resp dunlin.Response) dunlin.Response {
 	if !t.config.Optional {
@@ -293,10 +294,10 @@ type accepted struct {
 
 var acceptedKey = dunlin.NewKey[*accepted]("token")
 
-// Claims returns the claims of a request's token. It returns nil if the request has none, or has
-// not passed the middleware of t, or of other Tokens that accept the same tokens: with the same
-// Issuer, Audience, keys, Methods, Types, AllowBound and Leeway. For example, behind optional and
-// required Tokens of the same issuer, both return the claims.
+// Claims returns the claims of a request's token. It returns nil if the request has no token, or has
+// not passed the middleware of t. Other Tokens also count if they accept the same tokens: with the same
+// Issuer, Audience, keys, Methods, Types, AllowBound and Leeway. For example, if a request has passed
+// optional and required Tokens of the same issuer, both return the claims.
 func (t *Tokens) Claims(r *dunlin.Request) *Claims {
 	a, _ := acceptedKey.Get(r)
 	for ; a != nil; a = a.before {
@@ -315,7 +316,7 @@ func (t *Tokens) trusts(other *Tokens) bool {
 	return reflect.DeepEqual(t.config.trust(), other.config.trust())
 }
 
-// trust returns the settings that decide which tokens are accepted.
+// trust returns c with only the settings that decide which tokens are accepted.
 func (c *Config) trust() Config {
 	return Config{Issuer: c.Issuer, Audience: c.Audience, KeySet: c.KeySet, Keys: c.Keys, Secrets: c.Secrets,
 		Methods: c.Methods, Types: c.Types, AllowBound: c.AllowBound, Leeway: c.Leeway}
@@ -327,8 +328,9 @@ func (t *Tokens) Claim(r *dunlin.Request, name string, v any) error {
 }
 
 // Check validates a token and returns its claims. A valid token has an accepted type, a signature
-// by a key of the issuer with one of the Methods, this audience and a subject. It is not expired
-// and not from the future. Check may wait for the issuer's keys until ctx is done.
+// by a key of the issuer with one of Config.Methods, the issuer and the audience of Config, and a
+// subject. It is not expired and not from the future. Check may wait for the issuer's keys until ctx is
+// done. If the keys are unknown, the error wraps [ErrNoKeys].
 func (t *Tokens) Check(ctx context.Context, token string) (*Claims, error) {
 	if len(token) > longestToken {
 		return nil, fmt.Errorf("auth: token is longer than %d bytes", longestToken)
@@ -368,8 +370,8 @@ func (t *Tokens) accepts(header map[string]any) bool {
 	return slices.ContainsFunc(t.config.Types, func(accepted string) bool { return strings.EqualFold(accepted, typ) })
 }
 
-// exactClaims are claims that are matched by their exact names. Package encoding/json would store a
-// claim "Sub", which an issuer may let its users choose, as sub.
+// exactClaims are claims that are matched by their exact names. Package encoding/json ignores case: it
+// would store a claim "Sub", whose value an issuer may let its users choose, as sub.
 type exactClaims struct{ Claims }
 
 // UnmarshalJSON implements json.Unmarshaler.

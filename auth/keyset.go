@@ -25,7 +25,7 @@ var ErrNoKeys = errors.New("auth: the issuer's keys are unknown")
 
 var errUnknownKey = errors.New("auth: the token names a key that the issuer does not have, or not for its method")
 
-// A keySet holds the keys of an issuer by name. Its map is never modified, only replaced.
+// A keySet has the keys of an issuer by name. Its map is never modified, only replaced.
 type keySet struct {
 	config *Config
 	client *http.Client
@@ -82,8 +82,8 @@ func newKeySet(c *Config) *keySet {
 }
 
 // find returns the key with the name kid for signatures by a method. For an unknown key it fetches
-// the key set, unless the latest fetch was too recent. A known key is returned at once; from time
-// to time a fetch in the background checks that the issuer still has it.
+// the key set, unless the latest fetch was too recent. A known key is returned at once; once an hour
+// a fetch in the background checks that the issuer still has it.
 func (s *keySet) find(ctx context.Context, kid, method string) (crypto.PublicKey, error) {
 	name := keyName{kid, method}
 	s.mu.Lock()
@@ -127,7 +127,7 @@ func (s *keySet) pause(known bool) time.Duration {
 	return s.config.MinRefresh
 }
 
-// fetch replaces the keys by the issuer's current ones. If it fails, the old keys stay.
+// fetch replaces the keys by the current keys of the issuer. If it fails, the old keys remain.
 func (s *keySet) fetch(flight chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.Timeout)
 	defer cancel()
@@ -144,8 +144,8 @@ func (s *keySet) fetch(flight chan struct{}) {
 // largestSet is the maximum size of a key set, in bytes.
 const largestSet = 1 << 20
 
-// securely returns a client that follows no redirect from https to http: otherwise an attacker who can modify clear text
-// could replace the keys.
+// securely returns a client that follows no redirect from https to http, because an attacker who can modify clear text
+// could then replace the keys.
 func securely(client *http.Client) *http.Client {
 	c := *client
 	c.CheckRedirect = func(req *http.Request, via []*http.Request) error {
@@ -193,8 +193,8 @@ type webKey struct {
 	Operations []string `json:"key_ops"`
 }
 
-// parseKeySet returns the signature keys that it supports. It skips keys for other uses, and
-// malformed keys, which do not invalidate the rest of the set (RFC 7517 section 5).
+// parseKeySet returns the keys of a set that are supported and for signatures. It skips other keys
+// and malformed keys, which do not invalidate the rest of the set (RFC 7517 section 5).
 func parseKeySet(text []byte) (map[keyName]crypto.PublicKey, error) {
 	var set struct{ Keys []json.RawMessage }
 	if err := json.Unmarshal(text, &set); err != nil {
@@ -207,7 +207,7 @@ func parseKeySet(text []byte) (map[keyName]crypto.PublicKey, error) {
 			continue
 		}
 		if k.Alg == "Ed25519" {
-			k.Alg = "EdDSA" // the name of both curves before RFC 9864; tokens use it
+			k.Alg = "EdDSA" // the name in tokens; RFC 9864 has introduced Ed25519
 		}
 		key := k.public()
 		for _, method := range methodsOf(key) {

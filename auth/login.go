@@ -17,8 +17,8 @@ import (
 	"github.com/dunlinhttp/dunlin/middleware"
 )
 
-// LoginConfig describes the provider and the effects of a login on the session. The fields of the first two groups are
-// required, except for ClientSecret. The zero value of every other field means its default.
+// LoginConfig describes the provider and the effects of a login on the session. Issuer, ClientID, Callback, Sessions, SignIn
+// and Keys must be set. Any other zero field selects its documented default.
 type LoginConfig[T any] struct {
 	// Issuer is the provider's issuer identifier, as in its discovery document and its tokens:
 	// https://id.example.com.
@@ -28,40 +28,39 @@ type LoginConfig[T any] struct {
 	// client has no secret.
 	ClientID, ClientSecret string
 
-	// SecretInBody sends the secret in the body of requests, for a provider that does not accept it
-	// in the Authorization field although its discovery document says so or says nothing about it.
+	// SecretInBody sends the secret in the body of requests, for a provider that does not accept the
+	// secret in the Authorization field, but whose discovery document does not say so.
 	SecretInBody bool
 
 	// Callback is the absolute URL of Finish, as registered with the provider:
 	// https://shop.example.com/login/callback. No URL is ever derived from the Host of a request.
 	Callback string
 
-	// Sessions holds the session that stores a login. Its middleware must run before Finish and
-	// Logout.
+	// Sessions stores the session of a login. Its middleware must wrap Finish and Logout.
 	Sessions *middleware.Sessions[T]
 
-	// SignIn updates the session for the identity that has logged in. Its error ends the login and
-	// is the response. [middleware.Sessions.Login] calls it, several times if other requests change
-	// the session at the same time; the session then has a new name.
+	// SignIn updates the session for the identity that has logged in. Its error ends the login and is
+	// answered. [middleware.Sessions.Login] calls SignIn, several times if other requests change the
+	// session at the same time, and gives the session a new name.
 	SignIn func(r *dunlin.Request, session *T, who *Identity) error
 
 	// Keys seal the cookies of logins in progress.
 	Keys *middleware.KeyRing
 
-	// Scopes are requested in addition to openid: profile, email, offline_access.
+	// Scopes are requested in addition to openid, such as profile, email or offline_access. Default: none.
 	Scopes []string
 
-	// Params are additional parameters of the authorization request: prompt, ui_locales,
-	// acr_values.
+	// Params are additional parameters of the authorization request, such as prompt, ui_locales or
+	// acr_values. Default: none.
 	Params map[string]string
 
-	// Home is the local path to go to after a login that did not name a path, and after a logout.
-	// Default: /
+	// Home is the local path to which the browser is redirected after a logout, and after a login whose
+	// Begin had no path. Default: /
 	Home string
 
-	// AfterLogout makes the provider redirect the browser to Home after the logout there. The URL
-	// of Home at the host of Callback must be registered with the provider as a
-	// post_logout_redirect_uri.
+	// AfterLogout makes the provider redirect the browser to Home after the logout at the provider. The
+	// URL of Home at the host of Callback must be registered with the provider as a
+	// post_logout_redirect_uri. Default: the browser stays at the provider.
 	AfterLogout bool
 
 	// Hint returns the ID token stored in a session ([Identity].IDToken), by which the provider identifies the session to
@@ -91,8 +90,8 @@ type Identity struct {
 	id *oidc.IDToken
 }
 
-// Claim decodes a claim of the ID token into v by its exact name, see [Claims.Claim]. It fails for
-// an identity that comes from a session and not from the provider.
+// Claim decodes a claim of the ID token into v by its exact name, see [Claims.Claim]. It fails if the
+// identity was read from a session: only an identity from the provider has claims.
 func (i *Identity) Claim(name string, v any) error {
 	var c Claims
 	if err := i.Claims(&c.members); err != nil {
@@ -102,9 +101,9 @@ func (i *Identity) Claim(name string, v any) error {
 }
 
 // Claims decodes the claims of the ID token into v, like encoding/json. A struct field also accepts
-// a claim whose name differs in case only. If the provider lets its users choose claim names, use
-// [Identity.Claim]. Claims fails for an identity that comes from a session and not from the
-// provider.
+// a claim whose name differs only in case. If the provider lets its users choose claim names, use
+// [Identity.Claim]. Claims fails if the identity was read from a session: only an identity from the
+// provider has claims.
 func (i *Identity) Claims(v any) error {
 	if i.id == nil {
 		return errors.New("auth: Claims: the identity has no ID token")
@@ -134,8 +133,8 @@ type Login[T any] struct {
 // reserved lists the parameters that Params must not set.
 var reserved = []string{"client_id", "redirect_uri", "response_type", "response_mode", "scope", "state", "nonce", "code_challenge", "code_challenge_method", "request", "request_uri"}
 
-// NewLogin returns the actions of a login. It does not contact the provider: the first login does.
-// It panics if a setting is not valid.
+// NewLogin returns a Login with the given settings. It does not contact the provider: the first login
+// does. It panics for an invalid setting.
 func NewLogin[T any](c LoginConfig[T]) *Login[T] {
 	if c.Home == "" {
 		c.Home = "/"
@@ -194,9 +193,9 @@ func (c *LoginConfig[T]) validate() (callback *url.URL, err error) {
 	return callback, nil
 }
 
-// Begin redirects the browser to the provider, and sets a cookie that binds the end of the login to
-// this browser. The query parameter "to" is the local path, with a query, to go to after the login.
-// It has 512 bytes at most. A value that is not such a path is ignored.
+// Begin redirects the browser to the provider, and sets a cookie, so that only this browser can finish
+// the login. The query parameter "to" is the local path, with or without a query, to which the browser
+// is redirected after the login. A value that is not a local path, or longer than 512 bytes, is ignored.
 func (l *Login[T]) Begin(r *dunlin.Request) dunlin.Response {
 	p, err := l.provider.get(r.Context())
 	if err != nil {
@@ -204,7 +203,7 @@ func (l *Login[T]) Begin(r *dunlin.Request) dunlin.Response {
 	}
 	to := localPath(r.Query("to"), l.config.Home)
 	if u, err := url.Parse(to); err == nil && (u.Path == r.Path() || u.Path == l.callback.Path) {
-		to = l.config.Home // not to the login again, or to the callback
+		to = l.config.Home // a redirect to the login or to the callback would repeat the login
 	}
 	f := l.flows.begin(r, to)
 	options := []oauth2.AuthCodeOption{oidc.Nonce(f.nonce()), oauth2.S256ChallengeOption(f.verifier())}
@@ -228,14 +227,14 @@ func (l *Login[T]) Finish(r *dunlin.Request) dunlin.Response {
 	}
 	switch {
 	case errors.Is(err, errUnreachable):
-		return unreachable(err) // the code may be unused: the login can be finished when the provider answers again
+		return unreachable(err) // with the cookie: the code may be unused, and the browser may finish the login later
 	case err != nil:
 		resp = dunlin.Error(err)
 	}
 	return resp.Cookie(l.flows.gone(f)).Header("Cache-Control", "no-store") // a login can be finished only once
 }
 
-// finish returns the identity that the provider confirms.
+// finish exchanges the code of the request for tokens, and returns the identity in them.
 func (l *Login[T]) finish(r *dunlin.Request, f *flow) (*Identity, error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(r.Context(), l.provider.client), l.config.Timeout)
 	defer cancel()
@@ -243,7 +242,7 @@ func (l *Login[T]) finish(r *dunlin.Request, f *flow) (*Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The issuer is checked first, since the answer of another provider must not be processed (RFC
+	// The issuer is checked first, since a response of another provider must not be processed (RFC
 	// 9207 section 2.4).
 	if iss := r.Query("iss"); iss != l.config.Issuer && (p.sendsIssuer || r.HasQuery("iss")) {
 		return nil, &dunlin.ProblemDetails{Status: http.StatusBadRequest, Detail: "the response does not come from the provider of this login"}
@@ -298,9 +297,9 @@ func unreachable(err error) dunlin.Response {
 		Header("Retry-After", "5").Header("Cache-Control", "no-store")
 }
 
-// Logout ends the session. It then redirects the browser to the provider to log out there, too, if
-// the provider supports that (OpenID Connect RP-Initiated Logout 1.0), else to Home. It accepts
-// POST only, so that a link or an image on another site cannot log users out.
+// Logout ends the session. If the provider supports it (OpenID Connect RP-Initiated Logout 1.0), Logout
+// redirects the browser to the provider to log out there, too, and otherwise to Home. It accepts only
+// POST, so that a link or an image on another site cannot log users out.
 func (l *Login[T]) Logout(r *dunlin.Request) dunlin.Response {
 	if r.Method() != http.MethodPost {
 		return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusMethodNotAllowed, Detail: "a logout is a POST"}).Header("Allow", "POST")

@@ -19,9 +19,9 @@ import (
 // errUnreachable reports that the provider did not respond, or sent an invalid response.
 var errUnreachable = errors.New("auth: cannot reach the provider")
 
-// A provider caches the metadata of the provider. It fetches them at the first use, by one request at a
-// time. The first use after an hour starts another fetch in the background. A successful fetch also drops
-// the cached keys, so that withdrawn keys are no longer accepted.
+// A provider caches the metadata of an OpenID Connect provider. It fetches them at the first use, by one
+// request at a time. The first use after an hour starts another fetch in the background. A successful
+// fetch also drops the cached keys, so that withdrawn keys are no longer accepted.
 type provider struct {
 	issuer   string
 	timeout  time.Duration
@@ -114,7 +114,7 @@ func (p *provider) discover(ctx context.Context) (*metadata, error) {
 	}
 	m := &metadata{issuer: p.issuer, oauth: p.oauth, endSession: more.EndSession, sendsIssuer: more.SendsIssuer}
 	m.oauth.Endpoint = found.Endpoint()
-	m.oauth.Endpoint.AuthStyle = oauth2.AuthStyleInHeader // the default of RFC 8414; trying both would use up the code
+	m.oauth.Endpoint.AuthStyle = oauth2.AuthStyleInHeader // the default of RFC 8414; a failed attempt with one style would use up the code
 	if p.inBody || len(more.Auth) > 0 && !slices.Contains(more.Auth, "client_secret_basic") && slices.Contains(more.Auth, "client_secret_post") {
 		m.oauth.Endpoint.AuthStyle = oauth2.AuthStyleInParams
 	}
@@ -139,8 +139,8 @@ func (p *provider) discover(ctx context.Context) (*metadata, error) {
 const futureLeeway = 5 * time.Minute
 
 // identity returns the identity in a token response if its ID token is valid for this client and
-// this login (OpenID Connect Core 1.0, section 3.1.3.7). nonce is "" for a refreshed token, which
-// has none to compare.
+// this login (OpenID Connect Core 1.0, section 3.1.3.7). nonce is "" for a refreshed token, because a
+// refresh has no nonce.
 func (m *metadata) identity(ctx context.Context, token *oauth2.Token, client, nonce string) (*Identity, error) {
 	text, _ := token.Extra("id_token").(string)
 	if text == "" || len(text) > longestToken {
@@ -181,9 +181,9 @@ func (m *metadata) identity(ctx context.Context, token *oauth2.Token, client, no
 	return &Identity{Issuer: m.issuer, Subject: id.Subject, IDToken: text, Token: token, id: id}, nil
 }
 
-// onlyExact returns an error if an ID token has a claim whose name differs in case only from a
-// checked claim. Providers may let users choose such names, and package encoding/json would use the
-// value as the checked claim.
+// onlyExact returns an error if an ID token has a claim whose name differs only in case from the name
+// of a checked claim. A provider may let users choose such a claim, and package encoding/json would use
+// its value as the checked claim.
 func onlyExact(id *oidc.IDToken) error {
 	var members map[string]json.RawMessage
 	if err := id.Claims(&members); err != nil {
@@ -199,8 +199,8 @@ func onlyExact(id *oidc.IDToken) error {
 	return nil
 }
 
-// endpoint parses a URL of the provider. It must be absolute, use TLS unless insecure, and have a
-// host and no fragment.
+// endpoint parses a URL of the provider. The URL must be absolute, use TLS unless insecure is set, and
+// have a host, no user and no fragment.
 func endpoint(text string, insecure bool) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {

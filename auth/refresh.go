@@ -15,15 +15,15 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Refresh returns an identity with a valid access token. It returns who unchanged while the token of who is valid, and
-// otherwise the result of a refresh (RFC 6749 section 6, OpenID Connect Core 1.0 section 12). Most providers issue a refresh
-// token if LoginConfig.Scopes has offline_access. Replace who by the result, usually in the session: a provider may
-// accept a refresh token only once. Refresh needs Issuer, Subject and Token of who.
+// Refresh returns an identity with a valid access token. While the token of who is valid, it returns who unchanged. Later it
+// returns the result of a refresh (RFC 6749 section 6, OpenID Connect Core 1.0 section 12). Most providers issue a refresh
+// token if LoginConfig.Scopes has offline_access. Replace who by the result, usually in the session, because a provider may
+// accept a refresh token only once. Refresh reads Issuer, Subject and Token of who. It is safe for concurrent use.
 //
 // Of concurrent calls with the same refresh token, one calls the provider, within LoginConfig.Timeout, and all return its
-// result. So do calls up to 30 seconds later with the old token, from a session that was read before. This holds within one
-// process: if several processes may refresh a session at the same moment, the provider must permit that. At most 1024 refresh
-// tokens are in use or remembered at once.
+// result. Calls up to 30 seconds later with the old token, from a session that was read before the refresh, also return it.
+// This holds within one process. If several processes may refresh a session at the same moment, the provider must accept the
+// old token several times. At most 1024 refresh tokens are in use or remembered at once.
 //
 // An error is a problem for the client: 401 if the user must log in again, 503 if the provider does not answer.
 func (l *Login[T]) Refresh(ctx context.Context, who *Identity) (*Identity, error) {
@@ -70,7 +70,7 @@ func (l *Login[T]) refresh(ctx context.Context, who *Identity) (*Identity, error
 	named, err := p.identity(ctx, token, l.config.ClientID, "")
 	switch {
 	case errors.Is(err, errUnreachable):
-		return fresh, nil // the keys are unavailable: return the result, since the old refresh token may be invalid now
+		return fresh, nil // the provider's keys are unavailable; the result is returned, since the old refresh token may now be invalid
 	case err == nil && named.Subject != who.Subject:
 		err = fmt.Errorf("auth: the refreshed ID token has another subject")
 	}
@@ -94,8 +94,8 @@ const (
 	refreshedFor = 30 * time.Second
 )
 
-// refreshes holds the calls in progress and the recently successful ones, by a hash of subject and
-// refresh token.
+// refreshes has the refreshes in progress and those that have recently succeeded, by a hash of subject
+// and refresh token.
 type refreshes struct {
 	mu    sync.Mutex
 	known map[[sha256.Size]byte]*refreshed
@@ -107,14 +107,14 @@ type refreshed struct {
 	err  error
 }
 
-// get returns the result of ask, which runs once for all concurrent calls with the same key, and
-// whether the result was remembered from an earlier call.
+// get returns the result of ask. ask runs once for all concurrent calls with the same subject and
+// refresh token. remembered reports that an earlier call has obtained the result.
 func (s *refreshes) get(ctx context.Context, who *Identity, ask func() (*Identity, error)) (fresh *Identity, remembered bool, err error) {
 	key := sha256.Sum256([]byte(who.Subject + "\x00" + who.Token.RefreshToken))
 	s.mu.Lock()
 	f := s.known[key]
 	if remembered = f.isDone(); remembered && !f.who.Token.Valid() && f.who.Token.RefreshToken == who.Token.RefreshToken {
-		f, remembered = nil, false // the refresh token is unchanged and can be used again
+		f, remembered = nil, false // the provider has not changed the refresh token, so it can be used again
 	}
 	if f == nil {
 		if len(s.known) >= maxRefreshes && !s.dropOne() {
@@ -137,7 +137,7 @@ func (s *refreshes) get(ctx context.Context, who *Identity, ask func() (*Identit
 	}
 }
 
-// isDone reports whether the call has succeeded.
+// isDone reports whether the refresh has succeeded.
 func (f *refreshed) isDone() bool {
 	if f == nil {
 		return false
@@ -150,7 +150,7 @@ func (f *refreshed) isDone() bool {
 	}
 }
 
-// dropOne removes one completed call, and reports whether there was one. s.mu must be held.
+// dropOne removes one refresh that has succeeded. It reports false if there is none. s.mu must be held.
 func (s *refreshes) dropOne() bool {
 	for key, f := range s.known {
 		if f.isDone() {

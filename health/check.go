@@ -23,21 +23,21 @@ const (
 	exits = "the check has ended its goroutine"
 )
 
-// A check calls its function in at most one goroutine at a time, for any number of requests.
+// A check calls Run in at most one goroutine at a time, for any number of requests.
 type check struct {
 	Check
 	log *slog.Logger
 
 	mu       sync.Mutex
-	running  bool          // the function has not returned
+	running  bool          // Run has not returned
 	returned chan struct{} // closed when the latest call has returned
 	began    time.Time     // start of the latest call
 	status   string        // the latest result; "" if there is none
-	text     string        // text of its error
-	at       time.Time     // start of its call
+	text     string        // error text of the latest result
+	at       time.Time     // start of the call with the latest result
 }
 
-// begin calls the function in a goroutine, unless it runs or the latest result is still cached.
+// begin calls Run in a goroutine, unless a call is running or the latest result is still cached.
 func (k *check) begin() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -49,11 +49,11 @@ func (k *check) begin() {
 	go k.call()
 }
 
-// call calls the function. A panic is an error, also one of the methods of the error that the function returns.
+// call calls Run. A panic of Run, or of a method of its error, makes the check fail.
 func (k *check) call() {
 	ctx, cancel := context.WithTimeout(context.Background(), k.Timeout)
 	defer cancel()
-	status, text := statusFailing, exits // unless Run returns or panics
+	status, text := statusFailing, exits // if Run calls runtime.Goexit
 	defer func() {
 		if v := recover(); v != nil {
 			status, text = statusFailing, fmt.Sprintf("panic: %v", v)
@@ -76,7 +76,7 @@ func (k *check) call() {
 	}
 }
 
-// late returns the text of the error of a function that has used up its time.
+// late returns the error text for a call of Run that exceeds Timeout.
 func (k *check) late() string { return fmt.Sprintf(hangs+" within %v", k.Timeout) }
 
 // settle records a result of the latest call, and logs changes of the state. k.mu must be held.
@@ -90,7 +90,7 @@ func (k *check) settle(status, text string) {
 	k.status, k.text, k.at = status, text, k.began
 }
 
-// await returns the result of the latest call. It waits for the function until its timeout, or until ctx ends.
+// await returns the result of the latest call. It waits for the call until Timeout, or until ctx ends.
 func (k *check) await(ctx context.Context) CheckReport {
 	k.mu.Lock()
 	running, returned, left := k.running, k.returned, k.Timeout-time.Since(k.began)
@@ -107,7 +107,7 @@ func (k *check) await(ctx context.Context) CheckReport {
 	return k.report()
 }
 
-// report returns the latest result. A function over its timeout has failed.
+// report returns the latest result. A running call that exceeds Timeout has failed.
 func (k *check) report() CheckReport {
 	k.mu.Lock()
 	defer k.mu.Unlock()

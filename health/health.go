@@ -6,12 +6,12 @@
 //	inner.Get("/live", checks.Live()).Critical()
 //	inner.Get("/ready", checks.Ready()).Critical()
 //
-// Liveness reports whether the process works at all: Kubernetes restarts the process when it fails. Readiness reports whether the
-// process should get requests: a balancer sends them elsewhere when it fails. A check of a dependency, such as a database, belongs
-// to readiness alone, since a restart does not repair the database.
+// Liveness reports whether the process works: Kubernetes restarts the process when a liveness check fails. Readiness reports whether
+// the process should get requests: when it fails, a load balancer sends requests to other processes. A check of a dependency, such as
+// a database, belongs to readiness alone, since a restart does not repair the database.
 //
-// Answers name the checks and their states, but not their errors, which may contain addresses and names of hosts. The log has an
-// error once, when the state of its check changes, and so has Added of [stats.Snapshot], under "health".
+// Answers contain the names and states of the checks, but not their errors, which may contain addresses and names of hosts. An error
+// is logged when the state of its check changes. [stats.Snapshot].Added has the states and errors under "health".
 package health
 
 import (
@@ -34,23 +34,23 @@ const (
 
 // A Check is a named check with its settings.
 type Check struct {
-	// Name names the check in answers, in the log and in Stats.
+	// Name is the name of the check in answers, in the log and in Stats.
 	Name string
 
-	// Run returns nil if the part of the service works. Its context ends after Timeout. Calls do not overlap, so a
-	// check that hangs holds one goroutine.
+	// Run returns nil if the checked part of the service works. Its context ends after Timeout. Calls do not overlap,
+	// so a check that does not return occupies one goroutine.
 	Run func(context.Context) error
 
-	// Timeout is the maximum duration of Run. After it the check fails, even if Run ignores its context and continues.
-	// Default: DefaultTimeout.
+	// Timeout is the maximum duration of Run. After this time the check fails, even if Run ignores its context and
+	// continues. Default: DefaultTimeout.
 	Timeout time.Duration
 
-	// Cache is the time for which a result is reused, which limits the cost of frequent probes. A negative value disables the cache.
-	// Default: DefaultCache.
+	// Cache is the time for which a result is reused, which limits the cost of frequent requests. A negative value disables the
+	// cache. Default: DefaultCache.
 	Cache time.Duration
 
-	// Live makes the check a part of liveness as well: a failure has the orchestrator restart the process. Use it for states that
-	// only a restart ends, such as a deadlock. Default: readiness only.
+	// Live also makes the check a part of liveness: if it fails, the orchestrator restarts the process. Use it for states that
+	// only a restart ends, such as a deadlock. Default: the check is a part of readiness only.
 	Live bool
 }
 
@@ -63,8 +63,8 @@ type Checks struct {
 	all []*check
 }
 
-// New returns the checks of an app, initially none, and adds them to its Stats under the name "health". An app has one
-// Checks.
+// New returns an empty set of checks for an app, and adds their states to App.Stats under the name "health". Call it once
+// for an app: a second call panics.
 func New(app *dunlin.App) *Checks {
 	c := &Checks{ready: app.Readiness(), log: app.Config().Logger}
 	ext.AddStats(app, "health", func() any { return c.reports() })
@@ -76,7 +76,7 @@ func (c *Checks) Add(name string, run func(context.Context) error) {
 	c.AddCheck(Check{Name: name, Run: run})
 }
 
-// AddCheck adds a check. It panics if the check has no name or no function, or if its name is taken.
+// AddCheck adds a check. It panics if the check has no name or no function, or if another check has its name.
 func (c *Checks) AddCheck(config Check) {
 	if config.Name == "" || config.Run == nil {
 		panic("health: AddCheck: the check has no name, or no function")
@@ -113,8 +113,8 @@ type CheckReport struct {
 
 var noStore = dunlin.NewHeaderBlock("Cache-Control", "no-store")
 
-// Live returns the action for liveness. It answers 200 while the checks with Live succeed, also while the app drains,
-// and 503 otherwise.
+// Live returns the action for liveness. It answers 200 if all checks with Live succeed, even while the app drains, and
+// 503 otherwise.
 func (c *Checks) Live() dunlin.Action {
 	return func(r *dunlin.Request) dunlin.Response { return c.answer(r, true) }
 }
@@ -136,7 +136,7 @@ func (c *Checks) answer(r *dunlin.Request, live bool) dunlin.Response {
 	for _, k := range c.list() {
 		if k.Live || !live {
 			wanted = append(wanted, k)
-			k.begin() // start all before waiting for the first
+			k.begin() // start all checks before waiting for the first
 		}
 	}
 	for _, k := range wanted {

@@ -11,30 +11,31 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/watchbody"
 )
 
-// BreakerConfig has the settings of a [Breaker]. The zero value of a field stands for its default.
+// BreakerConfig has the settings of a [Breaker]. A zero field selects its documented default.
 type BreakerConfig struct {
 	// Failures is the number of consecutive failures that opens the breaker. With Transport only
-	// failures to connect count here. Default: 5.
+	// failures to connect count as consecutive failures. Default: 5.
 	Failures int
 
-	// OpenFor is the time for which the breaker stays open before it admits one call as a trial. If the trial takes as long, another
-	// one is admitted. After a failed trial the breaker stays open twice as long, up to ten times OpenFor. Default: 1 s.
+	// OpenFor is the time for which the breaker stays open before it admits one call as a trial. If the trial takes longer than this
+	// time, another trial is admitted. After a failed trial the breaker stays open twice as long, up to ten times OpenFor. Default: 1
+	// s.
 	OpenFor time.Duration
 
 	// IsFailure reports, for Transport, whether a response counts as a failure of the service. It
-	// must report false for responses that one request can cause, such as a 503 of the application.
-	// Default: it reports true for 502, 503 and 504.
+	// should report false for a response that depends on the request alone, such as a 503 of one
+	// endpoint. It must be safe for concurrent use. Default: it reports true for 502, 503 and 504.
 	IsFailure func(*http.Response) bool
 
 	// OnChange, if not nil, is called when the breaker opens and when it closes. It must return
-	// quickly.
+	// quickly, and be safe for concurrent use.
 	OnChange func(open bool)
 }
 
 // A Breaker is a circuit breaker for outgoing calls: while it is open, calls fail at once instead
-// of waiting for an unavailable service. It opens after consecutive failures, or when half of the
-// calls of the last ten seconds have failed (of at least 20). It closes when a trial succeeds. Make
-// one for each service. All methods are safe for concurrent use.
+// of waiting for an unavailable service. It opens after BreakerConfig.Failures consecutive failures, or
+// when half of the calls of the last ten seconds have failed, if there were at least 20 calls. It closes
+// when a trial succeeds. Make one Breaker for each service. All methods are safe for concurrent use.
 type Breaker struct {
 	config BreakerConfig
 
@@ -53,7 +54,7 @@ type callWindow struct {
 
 const (
 	windowSeconds = 10
-	windowLeast   = 20 // minimum number of calls for a share
+	windowLeast   = 20 // with fewer calls, the window does not open the breaker
 )
 
 // record counts a call, and reports whether half of the calls in the window have failed.
@@ -80,7 +81,7 @@ func (w *callWindow) record(now time.Time, failed bool) bool {
 // ErrOpen is the error of calls that an open Breaker rejects.
 var ErrOpen = errors.New("the circuit breaker is open: calls have failed")
 
-// NewBreaker returns a closed breaker. It panics when a setting is not valid.
+// NewBreaker returns a closed breaker. It panics for an invalid setting.
 func NewBreaker(c BreakerConfig) *Breaker {
 	if c.Failures == 0 {
 		c.Failures = 5
@@ -99,10 +100,10 @@ func NewBreaker(c BreakerConfig) *Breaker {
 	return &Breaker{config: c}
 }
 
-// Do calls f and returns its error, or returns ErrOpen without a call. An error of f counts as a
-// failure, unless ctx was cancelled: that says nothing about the service. f should return nil for
-// conditions that a client can cause, such as a row that is not found; otherwise a few of these in
-// a row open the breaker for all clients. A panic of f counts as a failure, and propagates.
+// Do calls f and returns its error, or returns ErrOpen without a call of f. An error of f counts as a
+// failure, except for context.Canceled after ctx was cancelled. f should return nil for conditions that
+// a client can cause, such as a row that is not found. Otherwise some such calls in a row open the
+// breaker for all clients. A panic of f counts as a failure, and propagates.
 func (b *Breaker) Do(ctx context.Context, f func() error) error {
 	return b.do(func() (breakerOutcome, error) {
 		err := f()
@@ -121,13 +122,13 @@ func (b *Breaker) do(f func() (breakerOutcome, error)) (err error) {
 	if !ok {
 		return ErrOpen
 	}
-	outcome := failed // unless f returns
+	outcome := failed // if f panics
 	defer func() { b.leave(outcome, trial) }()
 	outcome, err = f()
 	return err
 }
 
-// Open reports whether the breaker is open. An open breaker rejects all calls but trials.
+// Open reports whether the breaker is open. An open breaker rejects all calls except trials.
 func (b *Breaker) Open() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -144,7 +145,7 @@ func (b *Breaker) enter() (trial, ok bool) {
 	case now.Before(b.until):
 		return false, false
 	}
-	b.until = now.Add(b.openFor) // admit another trial then: this one may be waiting for a client's request body
+	b.until = now.Add(b.openFor) // then another trial is admitted, because this trial may wait for a client's request body
 	return true, true
 }
 
@@ -153,7 +154,7 @@ type breakerOutcome uint8
 const (
 	unknown  breakerOutcome = iota // neither success nor failure of the service
 	failed                         // a failure regardless of the request
-	doubtful                       // a failure that the request may have caused; counts only in the window
+	doubtful                       // a failure that the request may have caused; it counts only in the window
 	succeeded
 )
 
@@ -162,9 +163,9 @@ func (b *Breaker) leave(outcome breakerOutcome, trial bool) {
 	open, now := !b.until.IsZero(), time.Now()
 	switch {
 	case open && trial && (outcome == unknown || outcome == doubtful):
-		b.until = now // the next call may be of a client whose requests do not fail
+		b.until = now // the next call is a trial, too, because its request may not cause a failure
 	case outcome == unknown:
-	case open && !trial: // it began before the breaker opened
+	case open && !trial: // the call began before the breaker opened
 	case outcome == succeeded && open:
 		b.failures, b.openFor, b.until, b.recent = 0, 0, time.Time{}, callWindow{}
 	case outcome == succeeded:
@@ -172,7 +173,7 @@ func (b *Breaker) leave(outcome breakerOutcome, trial bool) {
 		b.recent.record(now, false)
 	default:
 		if b.failures++; outcome == doubtful {
-			b.failures = 0 // the connection succeeded
+			b.failures = 0 // the connection was established
 		}
 		if b.recent.record(now, true) || open || b.failures >= b.config.Failures {
 			b.openFor = min(max(2*b.openFor, b.config.OpenFor), 10*b.config.OpenFor)
@@ -187,11 +188,11 @@ func (b *Breaker) leave(outcome breakerOutcome, trial bool) {
 }
 
 // Transport returns a RoundTripper that sends requests by base, or by http.DefaultTransport if base
-// is nil. Failures to connect count as consecutive failures. One request can cause other errors,
-// such as a timeout or a lost connection, and responses for which IsFailure reports true: these
-// open the breaker only if half of all calls fail. The caller gets such a response in any case. A
-// request body that cannot be read, or is incomplete at the deadline, is no failure: with middleware.Proxy
-// it is the client's.
+// is nil. Failures to connect count as consecutive failures. Other errors, such as a timeout or a lost
+// connection, and responses for which IsFailure reports true, may be caused by one request. They open
+// the breaker only if half of all calls fail. The caller always gets such a response. A request body that
+// cannot be read, or that is incomplete at the deadline, is not a failure of the service, because with
+// middleware.Proxy the body is that of a client.
 func (b *Breaker) Transport(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
@@ -224,7 +225,7 @@ func (t breakerTransport) RoundTrip(req *http.Request) (resp *http.Response, err
 		return doubtful, err
 	})
 	if err == ErrOpen && req.Body != nil {
-		_ = req.Body.Close() // RoundTrip must close it, also on errors
+		_ = req.Body.Close() // a RoundTripper must close the body, also on errors
 	}
 	return resp, err
 }

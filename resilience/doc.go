@@ -1,3 +1,3 @@
-// Package resilience has a circuit breaker and a single flight for calls to other services. Both are independent of the rest
-// of Dunlin.
+// Package resilience has a circuit breaker and a single flight, which merges concurrent calls, for calls to other services.
+// Both are independent of the rest of Dunlin.
 package resilience

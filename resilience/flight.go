@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// A Flight merges concurrent calls with the same key into one, and gives all callers its result.
-// The zero value is ready to use. It must not be copied. It keeps nothing after a call has
-// returned.
+// A Flight merges concurrent calls with the same key into one call, and gives all callers its result.
+// The zero value is ready to use. A Flight must not be copied, and is safe for concurrent use. It does
+// not store results: a call after the end of an earlier call runs again.
 type Flight[K comparable, V any] struct {
 	mu    sync.Mutex
 	calls map[K]*flightCall[V]
@@ -18,18 +18,19 @@ type Flight[K comparable, V any] struct {
 
 type flightCall[V any] struct {
 	done    chan struct{}
-	waiting int // guarded by Flight.mu
+	waiting int // number of waiting callers; guarded by Flight.mu
 	cancel  context.CancelFunc
 	value   V
 	err     error
 }
 
 // Do calls f, or waits for a running call with the same key, and returns the result. shared reports
-// whether other callers get the same result. f runs on a goroutine of its own. Its context has the
-// values of the first caller's context, and ends when no caller waits any more. A caller whose ctx
-// ends gets the error of ctx. A panic of f becomes an error with its stack.
+// whether other callers get the same result. f runs on a new goroutine. Its context has the values of
+// the first caller's context, and ends when no caller waits for the result. A caller whose ctx ends gets
+// the error of ctx. A panic of f becomes an error that contains the stack.
 //
-// key must include everything that f depends on, including who may see the result.
+// key must distinguish all calls with different results, and callers with different rights to see a
+// result.
 func (g *Flight[K, V]) Do(ctx context.Context, key K, f func(context.Context) (V, error)) (v V, shared bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return v, false, err

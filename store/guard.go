@@ -71,7 +71,7 @@ type guardPart struct {
 	failedAt  time.Duration // time of the last failure in the row, since the guard began
 	probeAt   time.Time     // time of the next probe, while the breaker is open or the part silent
 	refusedAt time.Time     // time of the last refused call, or of the last failure
-	probing   bool // a background probe is running
+	probing   bool          // a background probe is running
 }
 
 // silence and tick define a silent part. A part is silent if no answer arrives for silence plus twice its usual response

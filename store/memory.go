@@ -60,10 +60,10 @@ type Memory struct {
 	versions atomic.Uint64
 	closed   atomic.Bool
 	seed     maphash.Seed
-	second   maphash.Seed // seed of the second half of a numberKey
-	swept    atomic.Int64 // time of the last full sweep
+	second   maphash.Seed  // seed of the second half of a numberKey
+	swept    atomic.Int64  // time of the last full sweep
 	full     atomic.Uint64 // number of calls that failed with ErrFull
-	warned   atomic.Int64 // time of the last warning, in microseconds since 1970
+	warned   atomic.Int64  // time of the last warning, in microseconds since 1970
 	logger   *slog.Logger
 	parts    parts
 	topics   topics

@@ -22,7 +22,7 @@ import (
 const issuer, audience, keyName = "https://shop.example.com", "shop", "2026"
 
 func main() {
-	_, private, err := ed25519.GenerateKey(rand.Reader) // a service that restarts reads its key from a file
+	_, private, err := ed25519.GenerateKey(rand.Reader) // a real service reads its key from a file, so that tokens stay valid after a restart
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func newApp(config dunlin.Config, private ed25519.PrivateKey) *dunlin.App {
 		if err != nil {
 			return dunlin.Response{}, err
 		}
-		if form.Get("name") != "ada" || form.Get("password") != "engine" { // a service compares a slow hash, see docs/guide/login.go
+		if form.Get("name") != "ada" || form.Get("password") != "engine" { // a real service compares a slow hash, see docs/guide/login.go
 			return dunlin.Problem(&dunlin.ProblemDetails{Status: 401, Detail: "name or password are wrong"}), nil
 		}
 		token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, jwt.MapClaims{

@@ -30,7 +30,7 @@ func main() {
 }
 
 func newApp(config dunlin.Config, issuer string) *dunlin.App {
-	// Insecure allows cookies without TLS, for this example only. With several replicas, use a shared store and a shared key.
+	// Insecure allows cookies without TLS, for this example only. A service with several processes needs a shared store and a shared key.
 	sessions := middleware.NewSessions[visit](middleware.SessionConfig{Store: store.NewMemory(store.MemoryConfig{}), Insecure: true})
 	login := auth.NewLogin(auth.LoginConfig[visit]{
 		Issuer: issuer, ClientID: os.Getenv("CLIENT_ID"), ClientSecret: os.Getenv("CLIENT_SECRET"), Insecure: true,
