@@ -10,9 +10,9 @@
 //	})
 //	err := app.Run(ctx)
 //
-// The authority must reach the app by these names, on port 443 (TLS-ALPN-01, RFC 8737) or port 80
-// (HTTP-01). Each name has its own certificate. Certificates and their keys are stored in a folder
-// for the next start.
+// The authority must be able to connect to the app under these names, on port 443 (TLS-ALPN-01, RFC
+// 8737) or port 80 (HTTP-01). Each name has its own certificate. Certificates and their keys are stored
+// in a folder and loaded at the next start.
 package acme
 
 import (
@@ -32,21 +32,21 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// LetsEncrypt and LetsEncryptStaging are the directory URLs of Let's Encrypt. The staging
-// environment is for tests: its limits are generous, and clients do not trust its certificates.
+// LetsEncrypt and LetsEncryptStaging are the directory URLs of Let's Encrypt. The staging environment
+// is for tests: it has high rate limits, and clients do not trust its certificates.
 const (
 	LetsEncrypt        = acme.LetsEncryptURL
 	LetsEncryptStaging = "https://acme-staging-v02.api.letsencrypt.org/directory"
 )
 
-// The challenges that prove control of a name.
+// These are the challenges by which the app can prove control of a name.
 const (
 	TLSALPN01 = "tls-alpn-01" // on port 443
 	HTTP01    = "http-01"     // on port 80, in clear text
 )
 
-// Config holds the settings of an Issuer. The zero value of every field except AcceptTerms stands
-// for its documented default.
+// Config holds the settings of an Issuer. AcceptTerms must be set. Any other zero field selects its
+// documented default.
 type Config struct {
 	// AcceptTerms declares that you have read the authority's terms of service and agree to them.
 	// Without it, Certificates fails.
@@ -55,10 +55,10 @@ type Config struct {
 	// Email is the contact address for the authority. Default: none.
 	Email string
 
-	// Folder stores the account's key and the certificates, in a subfolder for each authority. Only
-	// the owner can read the files. One process at a time obtains certificates; other processes may
-	// read them. Default: $STATE_DIRECTORY/acme if systemd has set that variable, else dunlin/acme
-	// in [os.UserConfigDir].
+	// Folder is the folder with the account's key and the certificates, in a subfolder for each
+	// authority. Only the owner can read the files. Only one process should obtain certificates at a
+	// time; other processes may read them. Default: $STATE_DIRECTORY/acme if systemd has set that
+	// variable, else dunlin/acme in [os.UserConfigDir].
 	Folder string
 
 	// Directory is the URL of the authority's directory. Default: [LetsEncrypt].
@@ -68,7 +68,7 @@ type Config struct {
 	// Default: none.
 	ExternalAccount *ExternalAccount
 
-	// Challenges are the challenges to try, in this order. Default: TLSALPN01, HTTP01.
+	// Challenges are the challenges to try, in order. Default: TLSALPN01, HTTP01.
 	Challenges []string
 
 	// Client sends the requests to the authority. Default: [http.DefaultClient].
@@ -79,10 +79,10 @@ type Config struct {
 // section 7.3.4).
 type ExternalAccount struct {
 	KeyID string
-	Key   []byte // decoded; authorities show it in base64url
+	Key   []byte // the decoded key; authorities show it in base64url
 }
 
-// An Issuer is a [dunlin.TLSIssuer].
+// An Issuer obtains certificates by ACME. It is a [dunlin.TLSIssuer].
 type Issuer struct{ config Config }
 
 // New returns an issuer with the given settings. The app reports invalid settings when it begins to
@@ -101,7 +101,8 @@ func New(config Config) *Issuer {
 var _ dunlin.TLSIssuer = (*Issuer)(nil)
 
 // Certificates loads the stored certificates of the names from disk. The result provides these
-// certificates and those obtained later. Certificates fails if a setting or a name is not valid.
+// certificates, and certificates that are obtained later. Certificates fails for an invalid setting or
+// name.
 func (i *Issuer) Certificates(domains []string, log *slog.Logger) (dunlin.TLSCertificates, error) {
 	c := i.config
 	if !c.AcceptTerms {
@@ -152,8 +153,8 @@ func (c *Config) folder() (string, error) {
 	return filepath.Join(dir, "dunlin", "acme"), nil
 }
 
-// checkName returns an error if a name cannot get a certificate by these challenges. The name is
-// also used as a file name.
+// checkName returns an error if a name cannot get a certificate by the challenges of this package. A
+// valid name is also safe as a file name.
 func checkName(name string) error {
 	if _, err := netip.ParseAddr(name); err == nil {
 		return errors.New("certificates are for names, not for addresses")

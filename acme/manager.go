@@ -37,7 +37,7 @@ type name struct {
 	name string
 	cert atomic.Pointer[tls.Certificate] // nil for none
 
-	// Used by Renew only.
+	// Only Renew uses these fields.
 	due      time.Time // time of the next attempt
 	failures int       // consecutive failures
 }
@@ -105,7 +105,7 @@ func (m *manager) Protocols() []string {
 	return []string{acme.ALPNProto}
 }
 
-// Challenge returns the response to an HTTP-01 request, and whether there is one.
+// Challenge returns the response to an HTTP-01 request. It reports false if there is no such challenge.
 func (m *manager) Challenge(_, path string) (string, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -116,9 +116,9 @@ func (m *manager) Challenge(_, path string) (string, bool) {
 const (
 	attemptTime = 3 * time.Minute // maximum time to obtain one certificate
 	atOnce      = 4               // maximum number of concurrent attempts
-	firstPause  = time.Minute     // after the first failure; each further failure doubles it
+	firstPause  = time.Minute     // pause after the first failure; each further failure doubles the pause
 	longPause   = 6 * time.Hour   // maximum pause
-	look        = time.Hour       // maximum time between checks: timers do not notice clock changes and suspended machines
+	look        = time.Hour       // maximum time between checks, because timers ignore clock changes and the suspension of the machine
 )
 
 // Renew obtains missing certificates, and renews certificates after two thirds of their lifetime.
@@ -143,7 +143,7 @@ func (m *manager) Renew(ctx context.Context) {
 	}
 }
 
-// renewDue obtains the certificates that are due.
+// renewDue obtains the certificates whose next attempt is due.
 func (m *manager) renewDue(ctx context.Context) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
@@ -164,7 +164,7 @@ func (m *manager) renewDue(ctx context.Context) {
 	wg.Wait()
 }
 
-// renewal returns the time to renew a certificate.
+// renewal returns the time at which to renew a certificate: after two thirds of its lifetime.
 func renewal(cert *tls.Certificate) time.Time {
 	if cert == nil {
 		return time.Time{}
@@ -189,8 +189,7 @@ func (m *manager) renew(ctx context.Context, n *name) {
 	}
 }
 
-// got stores a new certificate. It returns an error if the certificate would be due for renewal at
-// once.
+// got stores a new certificate. It returns an error if the certificate is already due for renewal.
 func (m *manager) got(n *name, cert *tls.Certificate) error {
 	n.cert.Store(cert)
 	m.log.Info("certificate obtained", "name", n.name, "until", cert.Leaf.NotAfter)
@@ -204,11 +203,11 @@ func (m *manager) got(n *name, cert *tls.Certificate) error {
 	return nil
 }
 
-// failed schedules the next attempt.
+// failed logs a failure and schedules the next attempt.
 func (m *manager) failed(ctx context.Context, n *name, err error) {
 	n.failures++
 	pause := min(firstPause<<min(n.failures-1, 12), longPause)
-	pause += rand.N(pause / 4) // random, so that servers do not retry at the same moment
+	pause += rand.N(pause / 4) // a random part, so that servers do not retry at the same moment
 	var limited *acme.Error
 	if errors.As(err, &limited) {
 		if wait, ok := acme.RateLimit(limited); ok {

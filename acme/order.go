@@ -28,11 +28,11 @@ func (m *manager) obtain(ctx context.Context, name string) (*tls.Certificate, er
 		failed = errors.Join(failed, fmt.Errorf("%s: %w", kind, err))
 		var e *acme.AuthorizationError
 		if !errors.As(err, &e) && !errors.Is(err, errNotOffered) {
-			break // another challenge would not help
+			break // another challenge would fail for the same reason
 		}
 	}
 	m.account.Lock()
-	m.client = nil // the account may be invalid: register again at the next attempt
+	m.client = nil // the account may be invalid, so the next attempt registers it again
 	m.account.Unlock()
 	return nil, failed
 }
@@ -83,14 +83,14 @@ func (m *manager) order(ctx context.Context, client *acme.Client, name, kind str
 	}
 	ready, err := client.WaitOrder(ctx, order.URI)
 	if err == nil {
-		ready.URI = order.URI // some authorities do not repeat it
+		ready.URI = order.URI // the responses of some authorities do not contain it
 	}
 	return ready, err
 }
 
 var errNotOffered = errors.New("the authority does not offer it")
 
-// prove completes a challenge.
+// prove completes a challenge of the given kind.
 func (m *manager) prove(ctx context.Context, client *acme.Client, a *acme.Authorization, name, kind string) error {
 	for _, c := range a.Challenges {
 		if c.Type != kind {

@@ -19,12 +19,12 @@ import (
 // A store is a folder:
 //
 //	account.key      the key of the account
-//	example.com.pem  key and certificates of a name
+//	example.com.pem  the key and the certificate chain of a name
 //
 // Files are replaced atomically, so that readers never see a partial file.
 type store struct{ folder string }
 
-// accountFile cannot be the file of a name, since those end with ".pem".
+// accountFile cannot be the file of a name, because these files end with ".pem".
 const accountFile = "account.key"
 
 func openStore(folder string) (*store, error) {
@@ -34,7 +34,7 @@ func openStore(folder string) (*store, error) {
 	return &store{folder}, nil
 }
 
-// account returns the account's key. It creates the key if there is none.
+// account returns the account's key. It creates and stores the key if there is none.
 func (s *store) account() (crypto.Signer, error) {
 	name := filepath.Join(s.folder, accountFile)
 	text, err := os.ReadFile(name)
@@ -80,7 +80,7 @@ func (s *store) load(name string) (*tls.Certificate, error) {
 	return complete(cert, name)
 }
 
-// complete validates a certificate chain, and parses its leaf.
+// complete returns cert with its leaf parsed. It returns an error if the leaf is not for the name.
 func complete(cert tls.Certificate, name string) (*tls.Certificate, error) {
 	if len(cert.Certificate) == 0 {
 		return nil, errors.New("acme: the response of the authority has no certificate")
@@ -101,7 +101,7 @@ func (s *store) save(name string, cert *tls.Certificate) error {
 	return s.write(name+".pem", cert.PrivateKey, cert.Certificate)
 }
 
-// write replaces a file by a key and certificates.
+// write replaces a file. The new file has a key and certificates.
 func (s *store) write(file string, key crypto.PrivateKey, certs [][]byte) error {
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {

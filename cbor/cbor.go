@@ -1,13 +1,13 @@
 // Package cbor provides CBOR (RFC 8949) for responses and request bodies, by fxamacker/cbor. It is a
-// module of its own.
+// separate module.
 //
 //	typed.Configure(app, typed.Config{
 //		Formats:   []*negotiate.Format{cbor.CBOR},
 //		Transcode: map[string]func(dst, body []byte) ([]byte, error){"application/cbor": cbor.ToJSON},
 //	})
 //
-// Members have the names of their json tags, unless they have cbor tags. Times and types with
-// MarshalText are text, as in JSON; []byte is a byte string, and the zero time is null.
+// Members have the names of their cbor tags or, without a cbor tag, of their json tags. As in JSON,
+// times and types with MarshalText are text. A []byte is a byte string, and the zero time is null.
 package cbor
 
 import (

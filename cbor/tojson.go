@@ -10,12 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// ToJSON appends the JSON of a CBOR data item, for typed.Config.Transcode. Names of members must be
-// text. Byte strings become base64. It refuses tags, repeated names, simple values other than false,
-// true, null and undefined, and items that are nested more than 32 levels deep.
+// ToJSON appends the JSON of a CBOR data item to dst, for typed.Config.Transcode. The names of members
+// must be text. Byte strings become base64. ToJSON returns an error for tags, repeated names, simple
+// values other than false, true, null and undefined, and items that are nested more than 32 levels deep.
 //
-// It makes no values of the item. It needs the memory of the JSON, which has at most eight times the
-// length of the item, and of the names of each object.
+// It does not decode the item to Go values. It needs memory for the JSON, which is at most eight times as
+// long as the item, and for the names of the members of an object.
 func ToJSON(dst, body []byte) ([]byte, error) {
 	r := reader{in: body, out: dst}
 	err := r.item(maxDepth)
@@ -44,7 +44,7 @@ const (
 
 // Additional information of a head (RFC 8949 section 3).
 const (
-	infoOneByte    = 24 // the first of four sizes of an argument
+	infoOneByte    = 24 // the smallest of the four sizes of an argument
 	infoEightBytes = 27
 	infoIndefinite = 31
 )
@@ -54,7 +54,7 @@ var (
 	errLength = errors.New("invalid length")
 )
 
-// A reader turns data items at the start of in into JSON at the end of out.
+// A reader removes data items from the start of in and appends their JSON to out.
 type reader struct{ in, out []byte }
 
 // A head is the start of a data item: its major type and argument. The head of a float has its size in info.
@@ -89,7 +89,7 @@ func (r *reader) head() (h head, err error) {
 	return h, nil
 }
 
-// ends reports whether the items of a container end here, after count of them.
+// ends reports whether a container ends after count items. It removes the end mark of a container with an indefinite length.
 func (r *reader) ends(h head, count uint64) bool {
 	if !h.indefinite() {
 		return count == h.n
@@ -101,7 +101,7 @@ func (r *reader) ends(h head, count uint64) bool {
 	return true
 }
 
-// item reads a data item, in which others may be nested depth levels deep.
+// item reads a data item, in which other items may be nested up to depth levels deep.
 func (r *reader) item(depth int) error {
 	h, err := r.head()
 	if err != nil {

@@ -1,11 +1,11 @@
 // Package compress provides codings for the middleware Compress and Decompress: zstd and gzip by
-// klauspost/compress, and Brotli by andybalholm/brotli. It is a module of its own.
+// klauspost/compress, and Brotli by andybalholm/brotli. It is a separate module.
 //
 //	app.Use(middleware.Compress(middleware.CompressConfig{Codings: compress.Codings()}))
 //	app.Use(middleware.Decompress(middleware.DecompressConfig{Codings: compress.Codings()}))
 //
-// Streams are sent in zstd or gzip, never in Brotli: the middleware releases the compressor between
-// the pieces of a stream, and a Brotli stream cannot be interrupted for that.
+// Streams are sent in zstd or gzip, never in Brotli, because the middleware releases the compressor
+// between the pieces of a stream, and a Brotli stream cannot continue with another compressor.
 package compress
 
 import (

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// window is the window size of a compressor in bytes. It determines the memory of the
-	// compressor and of the client's decoder. RFC 9659 permits 8 MB.
+	// window is the window size of a compressor in bytes. It determines the memory that the compressor
+	// and the client's decoder need. RFC 9659 permits 8 MB.
 	window = 1 << 20
-	// streamWindow is the window size for streams, in bytes. It is smaller because many streams are
-	// open at once.
+	// streamWindow is the window size for streams, in bytes. It is smaller because many streams may be
+	// open at the same time.
 	streamWindow = 128 << 10
 	// maxWindow is the maximum window size that a request body may use, in bytes. RFC 9659
 	// requires every decoder to support it.
@@ -24,7 +24,7 @@ const (
 )
 
 // Zstd returns the coding zstd (RFC 8878, RFC 9659) with a level from 1 (fastest) to 22 (smallest).
-// The encoder maps them to four levels. Zstd panics for other levels.
+// The encoder maps these levels to four. Zstd panics for other levels.
 func Zstd(level int) *middleware.Coding {
 	if level < 1 || level > 22 {
 		panic(fmt.Sprintf("compress: Zstd(%d): the level must be from 1 to 22", level))
@@ -91,11 +91,11 @@ const (
 	magic = 0xFD2FB528
 	// plainFrame is the descriptor of a frame with a size of four bytes and a single segment.
 	plainFrame = 2<<6 | 1<<5
-	// maxPlain is the maximum size of a raw frame, in bytes. A block has 128 KB at most.
+	// maxPlain is the maximum size of an uncompressed frame, in bytes. The format limits a block to 128 KB.
 	maxPlain = 64 << 10
 )
 
-// Plain writes p uncompressed, as frames of one raw block each.
+// Plain writes p uncompressed, as frames that each have one raw block.
 func (s *zstdStream) Plain(p []byte) error {
 	if err := s.Flush(); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (s *zstdStream) Plain(p []byte) error {
 
 func (s *zstdStream) Close() error {
 	if !s.begun {
-		return s.Plain(nil) // an empty text is not valid zstd
+		return s.Plain(nil) // zero bytes are not valid zstd
 	}
 	return s.Flush()
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// most is the weight of an element without a weight: 1, in thousandths.
-const most = 1000
+// maxWeight is the maximum weight, and that of an element without a weight: 1, in thousandths.
+const maxWeight = 1000
 
 // elements yields the elements of a header such as Accept: the text before the first semicolon and
 // the parameters after it. A semicolon or comma within quotes does not separate.
@@ -55,7 +55,7 @@ func parameters(params string) iter.Seq2[string, string] {
 	}
 }
 
-// weight returns the weight among parameters, in thousandths: 1000 if there is none, 0 if it is
+// weight returns the value of the parameter q, in thousandths: 1000 if there is no q, and 0 if it is
 // malformed.
 func weight(params string) int {
 	for name, value := range parameters(params) {
@@ -63,7 +63,7 @@ func weight(params string) int {
 			return thousandths(value)
 		}
 	}
-	return most
+	return maxWeight
 }
 
 // thousandths parses a qvalue (RFC 9110, section 12.4.2). It returns 0 for other text.
@@ -71,7 +71,7 @@ func thousandths(q string) int {
 	if q == "" || q[0] != '0' && q[0] != '1' || len(q) > 5 || len(q) > 1 && q[1] != '.' {
 		return 0
 	}
-	n, unit := int(q[0]-'0')*most, 100
+	n, unit := int(q[0]-'0')*maxWeight, 100
 	for i := 2; i < len(q); i++ {
 		if q[i] < '0' || q[i] > '9' {
 			return 0
@@ -79,13 +79,14 @@ func thousandths(q string) int {
 		n += int(q[i]-'0') * unit
 		unit /= 10
 	}
-	if n > most {
+	if n > maxWeight {
 		return 0
 	}
 	return n
 }
 
-// varyOn adds a request header to Vary of the response, unless it is there. block has only this field.
+// varyOn adds the name of a request header to Vary of the response, unless Vary already has it. block is a Vary field with this
+// name alone.
 func varyOn(resp dunlin.Response, name string, block *dunlin.HeaderBlock) dunlin.Response {
 	if resp.Get("Vary") == "" {
 		return resp.With(block)

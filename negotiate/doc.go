@@ -1,7 +1,7 @@
 // Package negotiate chooses the media type and the language of a response by the preferences in the
 // request (RFC 9110, section 12).
 //
-// A [Negotiator] encodes a value as JSON, XML or another format, as Accept asks:
+// A [Negotiator] encodes a value as JSON, XML or another format, by Accept:
 //
 //	var formats = negotiate.New(negotiate.JSON, negotiate.XML)
 //
@@ -11,10 +11,10 @@
 //
 // Typed actions get formats by typed.Config.Formats. Module cbor has the format CBOR.
 //
-// [Languages] finds the language of a text by Accept-Language (RFC 4647, section 3.4).
+// [Languages] chooses the language of a text by Accept-Language (RFC 4647, section 3.4).
 //
-// Neither allocates to choose.
+// Both choices are made without an allocation.
 //
-// Files: format.go has formats and their choice, language.go languages, accept.go the parser of both
-// headers.
+// Files: format.go has formats and the choice among them, language.go languages, accept.go the parser
+// of both headers.
 package negotiate

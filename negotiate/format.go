@@ -18,21 +18,22 @@ type Format struct {
 	// MediaType is the media type without parameters, in lower case: "application/xml".
 	MediaType string
 
-	// Append appends the encoding of v to dst. It must be safe for concurrent use.
+	// Append appends the encoding of v to dst and returns the result. It must be safe for concurrent
+	// use.
 	Append func(dst []byte, v any) ([]byte, error)
 
 	// Encodes reports whether values of a type can be encoded. Package typed calls it at
-	// registration, and offers the format only for operations with such a type. nil stands for
-	// every type.
+	// registration, and offers the format only for operations with such a type. Default: every type
+	// can be encoded.
 	Encodes func(t reflect.Type) bool
 }
 
 // JSON is the format of [dunlin.JSON].
 var JSON = &Format{MediaType: "application/json", Append: appendJSON}
 
-// XML is the format of encoding/xml. It has no encoding for maps, and lists have no root element:
-// put them into a struct. A field with the tag json:"-" needs a tag xml, so that it is not sent by
-// mistake.
+// XML is the format of encoding/xml. It cannot encode maps. Lists have no root element, so put a list
+// into a struct. A field with the tag json:"-" must also have a tag xml, so that the field is not sent
+// by mistake.
 var XML = &Format{MediaType: "application/xml", Append: appendXML, Encodes: encodesXML}
 
 func appendJSON(dst []byte, v any) ([]byte, error) {
@@ -55,7 +56,7 @@ func encodesXML(t reflect.Type) bool { return checkXML(t) == nil }
 // checkedXML has the results of checkXML by type: an error, or nil.
 var checkedXML sync.Map
 
-// checkXML reports why encoding/xml cannot encode all values of a type as one element.
+// checkXML returns an error if encoding/xml cannot encode all values of a type as one element.
 func checkXML(t reflect.Type) error {
 	if known, ok := checkedXML.Load(t); ok {
 		err, _ := known.(error)
@@ -86,14 +87,14 @@ var (
 	textMarshaler = reflect.TypeFor[interface{ MarshalText() ([]byte, error) }]()
 )
 
-// ownXML reports whether the type encodes itself.
+// ownXML reports whether the type has a method that encodes it.
 func ownXML(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(xmlMarshaler) || p.Implements(textMarshaler)
 }
 
-// inXML reports why encoding/xml cannot encode all values of the type, except those within interfaces. A field that is
-// hidden from JSON needs a tag xml. seen has the types whose check has begun.
+// inXML returns an error if encoding/xml cannot encode all values of the type. It does not check values within interfaces.
+// It also returns an error for a field with the tag json:"-" and without a tag xml. seen has the types whose check has begun.
 func inXML(t reflect.Type, seen map[reflect.Type]bool) error {
 	if seen[t] || ownXML(t) {
 		return nil
@@ -129,8 +130,8 @@ type Negotiator struct {
 	refusal string // the detail of a 406
 }
 
-// New returns a negotiator for formats in the order of preference. It panics if there is none, or
-// if a format lacks a field or repeats a media type.
+// New returns a negotiator for formats in the order of preference. It panics without a format, if a
+// format has no valid media type or no Append, and if two formats have the same media type.
 func New(formats ...*Format) *Negotiator {
 	if len(formats) == 0 {
 		panic("negotiate: New: there is no format")
@@ -152,13 +153,13 @@ func New(formats ...*Format) *Negotiator {
 	return n
 }
 
-// Choose returns the format that Accept prefers, or nil if it excludes all of them. For each format
-// the most specific media range counts: "application/xml" before "application/*" before "*/*". The
-// format with the greatest weight wins; of equals the first one. Without Accept it is the first
-// format.
+// Choose returns the format that Accept prefers, or nil if Accept excludes all formats. The weight of a
+// format is that of the most specific media range that matches it: "application/xml" before
+// "application/*" before "*/*". Choose returns the first format with the greatest weight. Without
+// Accept it returns the first format.
 //
-// The vendor types of API versions, such as "application/vnd.acme.v2+json", ask for the format that
-// their suffix names.
+// A vendor type of an API version, such as "application/vnd.acme.v2+json", matches the format of its
+// suffix.
 func (n *Negotiator) Choose(r *dunlin.Request) *Format {
 	accept := r.HeaderList("Accept")
 	if accept == "" {
@@ -187,9 +188,9 @@ func weightOf(accept, mediaType string) (w int) {
 	return w
 }
 
-// specific returns how specifically a media range names a media type: 3 for the type itself, 2 for
-// a range of its subtypes, 1 for all types, 0 if it does not match. A range with parameters matches
-// none of the formats, which have no parameters; only the charset UTF-8 makes no difference.
+// specific returns how specifically a media range matches a media type: 3 for the type itself, 2 for
+// a range of its subtypes, 1 for all types, and 0 if the range does not match. A range with parameters
+// other than charset=utf-8 matches no format, because the formats have no parameters.
 func specific(element, params, mediaType string) int {
 	for name, value := range parameters(params) {
 		if strings.EqualFold(name, "q") {
@@ -233,15 +234,15 @@ func (n *Negotiator) MediaTypes() []string {
 
 var varyAccept = dunlin.NewHeaderBlock("Vary", "Accept")
 
-// NotAcceptable returns the answer to a request that accepts none of the formats: 406.
+// NotAcceptable returns the answer to a request that accepts none of the formats: a 406 problem.
 func (n *Negotiator) NotAcceptable() dunlin.Response {
 	return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusNotAcceptable, Detail: n.refusal}).With(varyAccept)
 }
 
 // Answer answers 200 with v in the format that the request prefers, and Vary: Accept. It answers
-// 406 if the request accepts none. A value that cannot be encoded is answered with 500, and the
-// log has the cause. The action has run then: call [Negotiator.Choose] first where it changes
-// something.
+// 406 if the request accepts none of the formats. If v cannot be encoded, it answers 500 and the cause
+// is logged. An action that changes something should call [Negotiator.Choose] before the change, so that
+// a request is not refused with 406 after it.
 func Answer[T any](n *Negotiator, r *dunlin.Request, v T) dunlin.Response {
 	switch f := n.Choose(r); f {
 	case nil:
@@ -262,5 +263,5 @@ func (f *Format) Response(v any) dunlin.Response {
 	return dunlin.Bytes(f.MediaType, b)
 }
 
-// Vary returns the response with Vary: Accept. Answer adds Vary itself.
+// Vary returns the response with Vary: Accept, for responses that [Answer] has not made.
 func Vary(resp dunlin.Response) dunlin.Response { return varyOn(resp, "Accept", varyAccept) }

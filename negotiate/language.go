@@ -8,15 +8,15 @@ import (
 	"github.com/dunlinhttp/dunlin/ext"
 )
 
-// Languages are the languages of a service's texts. It is immutable and safe for concurrent
+// Languages are the languages in which a service has its texts. It is immutable and safe for concurrent
 // use.
 type Languages struct {
 	tags   []string
-	blocks []*dunlin.HeaderBlock // Content-Language of each
+	blocks []*dunlin.HeaderBlock // Content-Language of each tag
 }
 
-// NewLanguages returns a choice of language tags (RFC 5646), such as "en", "de" and "pt-BR". The
-// first one is the default. It panics if there is none, or if a tag is malformed or repeated.
+// NewLanguages returns the languages with the given tags (RFC 5646), such as "en", "de" and "pt-BR".
+// The first tag is the default. It panics without a tag, and if a tag is malformed or repeated.
 func NewLanguages(tags ...string) *Languages {
 	if len(tags) == 0 {
 		panic("negotiate: NewLanguages: there is no language")
@@ -35,24 +35,25 @@ func NewLanguages(tags ...string) *Languages {
 	return l
 }
 
-// Match returns the tag of the language that Accept-Language prefers, found by lookup (RFC 4647,
-// section 3.4): the ranges are tried in the order of their weights, and each is shortened from the
-// end until it is a tag of l, so that "de-CH" finds "de". A range of weight 0 excludes its tag and
-// the tags below it. The range "*" is skipped. If no range finds a tag, the result is the default,
-// even if the request excludes it. Ranges after the first 64, and after the first 2 KiB, are ignored.
+// Match returns the tag of the language that Accept-Language prefers, by the lookup of RFC 4647 section
+// 3.4. The language ranges of the header are tried in the order of their weights. Each range is
+// shortened from the end until it is a tag of l, so that "de-CH" finds "de". A range of weight 0
+// excludes its tag and the tags that begin with it. The range "*" is skipped. If no range finds a tag,
+// the result is the default, even if the request excludes it. Ranges after the first 64, and after the
+// first 2 KiB, are ignored.
 func (l *Languages) Match(r *dunlin.Request) string {
 	return l.tags[l.match(r.HeaderList("Accept-Language"))]
 }
 
-// Limits of the time to match a header, which grows with the product of the number of its ranges
-// and its length.
+// maxRanges and maxText limit the time to match a header. The time grows with the product of the number
+// of ranges and the length of the header.
 const (
 	maxRanges = 64
 	maxText   = 2 << 10 // bytes
 )
 
-// match returns the index of the tag: that of the range with the greatest weight among the ranges that find a tag. The
-// first range wins between equal weights.
+// match returns the index of the tag that Match returns. Among the ranges that find a tag, the range with the greatest
+// weight selects the tag. If several have this weight, the first of them does.
 func (l *Languages) match(accept string) (found int) {
 	if len(accept) > maxText {
 		accept = accept[:strings.LastIndexByte(accept[:maxText], ',')+1]
@@ -82,12 +83,12 @@ func (l *Languages) lookup(tag, accept string) int {
 			return -1
 		}
 		if tag = tag[:cut]; len(tag) >= 2 && tag[len(tag)-2] == '-' {
-			tag = tag[:len(tag)-2] // a single letter introduces the subtag that was removed
+			tag = tag[:len(tag)-2] // a single letter introduces the subtag that was just removed
 		}
 	}
 }
 
-// excluded reports whether the most specific range for a tag has the weight 0.
+// excluded reports whether the longest range that matches a tag has the weight 0.
 func excluded(tag, accept string) bool {
 	length, out, ranges := 0, false, 0
 	for element, params := range elements(accept) {
@@ -137,8 +138,8 @@ func basicRange(s string) bool {
 
 var varyLanguage = dunlin.NewHeaderBlock("Vary", "Accept-Language")
 
-// Middleware returns middleware that adds Vary: Accept-Language and Content-Language with the
-// language of Match to responses, unless the action has set Content-Language.
+// Middleware returns middleware that adds Vary: Accept-Language to responses. It also adds
+// Content-Language with the result of Match, unless the action has set Content-Language.
 func (l *Languages) Middleware() dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {

@@ -8,17 +8,17 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// LogHandler returns a handler that passes records to h with the attributes trace_id, span_id and
-// trace_flags of the span in the record's context, as from slog.InfoContext(r.Context(), ...) or in
-// a line of the access log. They are top-level attributes even if the logger has a group
-// (slog.Logger.WithGroup), since tools that join logs and traces look for them there.
+// LogHandler returns a handler that passes records to h. It adds the attributes trace_id, span_id and
+// trace_flags of the span in the record's context. Records of slog.InfoContext(r.Context(), ...) and of
+// the access log have such a context. The attributes are at the top level even if the logger has a group
+// (slog.Logger.WithGroup), because tools that join logs and traces look for them there.
 func LogHandler(h slog.Handler) slog.Handler { return &logHandler{Handler: h} }
 
 type logHandler struct {
-	slog.Handler // with all attributes and groups
+	slog.Handler // has all attributes and groups
 
-	// For a logger with a group: outer is the handler before the first group, and since the steps
-	// from outer to Handler.
+	// These are set for a logger with a group. outer is the handler before the first group. since has
+	// the calls of WithAttrs and WithGroup that lead from outer to Handler.
 	outer slog.Handler
 	since []func(slog.Handler) slog.Handler
 }
@@ -53,7 +53,8 @@ func (h *logHandler) WithGroup(name string) slog.Handler {
 	return h.with(func(to slog.Handler) slog.Handler { return to.WithGroup(name) }, true)
 }
 
-// with returns the handler after one more step. Within a group it records the step.
+// with returns the handler after one more call of WithAttrs or WithGroup, the step. Within a group it
+// records the step.
 func (h *logHandler) with(step func(slog.Handler) slog.Handler, grouped bool) *logHandler {
 	next := &logHandler{Handler: step(h.Handler), outer: h.outer}
 	if grouped {

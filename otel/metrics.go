@@ -21,8 +21,8 @@ import (
 	"github.com/dunlinhttp/dunlin/stats"
 )
 
-// A Producer exports the statistics of an app to a reader of the SDK, see [metric.WithProducer]. It
-// measures nothing itself and adds no cost to requests. It is safe for concurrent use.
+// A Producer exports the statistics of an app to a metric reader of the OpenTelemetry SDK, see
+// [metric.WithProducer]. It reads App.Stats and adds no cost to requests. It is safe for concurrent use.
 type Producer struct {
 	app   *dunlin.App
 	began time.Time
@@ -34,11 +34,11 @@ var _ metric.Producer = (*Producer)(nil)
 // under which requests are counted.
 func NewProducer(app *dunlin.App) *Producer { return &Producer{app, time.Now()} }
 
-// bounds are the upper bounds of the buckets, in seconds. They are bucket bounds of the app, so
-// that the counts are exact.
+// bounds are the upper bounds of the exported buckets, in seconds. The app's own buckets have the same
+// bounds, so that the counts are exact.
 var bounds, boundsAt = func() (seconds []float64, at []time.Duration) {
 	for shift := 6; shift <= 24; shift++ {
-		d := 1024 * time.Nanosecond << shift // 66 µs to 17 s, each twice the one before
+		d := 1024 * time.Nanosecond << shift // 66 µs to 17 s, each twice the bound before
 		seconds, at = append(seconds, d.Seconds()), append(at, d)
 	}
 	return seconds, at
@@ -119,14 +119,14 @@ func gauge(name, unit, about string, points []metricdata.DataPoint[int64]) metri
 		Data: metricdata.Sum[int64]{Temporality: metricdata.CumulativeTemporality, DataPoints: points}}
 }
 
-// collecting holds the start and the end of the period that the points cover.
+// collecting has the start and the end of the period of the data points.
 type collecting struct{ began, now time.Time }
 
 func (c *collecting) point(set attribute.Set, n uint64) metricdata.DataPoint[int64] {
 	return metricdata.DataPoint[int64]{Attributes: set, StartTime: c.began, Time: c.now, Value: int64(min(n, math.MaxInt64))}
 }
 
-// durations returns the points of a route, one for each method, scheme and status of its requests.
+// durations returns the data points of a route, one for each method, scheme and status of its requests.
 func (c *collecting) durations(r *stats.Route, route []attribute.KeyValue) (points []metricdata.HistogramDataPoint[float64]) {
 	ended := r.Ended
 	if r.Pattern == "" {
@@ -153,7 +153,7 @@ func (c *collecting) durations(r *stats.Route, route []attribute.KeyValue) (poin
 }
 
 // unmatched are the outcomes of requests for unknown paths and methods. Their series exist from the
-// beginning, so that such requests create no new ones.
+// beginning, so that such requests do not create series.
 var unmatched = func() (all []tally.Ended) {
 	for method := range semantics.Methods {
 		for _, status := range []int{http.StatusNotFound, http.StatusMethodNotAllowed} {
@@ -208,10 +208,10 @@ func (c *collecting) histogram(set attribute.Set, buckets iter.Seq2[time.Duratio
 				i++
 			}
 			h.BucketCounts[i] += n
-			if end == math.MaxInt64 { // the last bucket: only its maximum is known
+			if end == math.MaxInt64 { // the last bucket, of which only the longest duration is known
 				h.Sum += float64(n)*lastFrom.Seconds() + max(longest-lastFrom, 0).Seconds()
 			} else {
-				h.Sum += float64(n) * ((max(last, end-end/4) + end) / 2).Seconds() // a bucket is at most a quarter of a doubling wide
+				h.Sum += float64(n) * ((max(last, end-end/4) + end) / 2).Seconds() // the width of a bucket is at most a quarter of its upper bound
 			}
 		}
 		last = end

@@ -1,14 +1,14 @@
 // Package otel exports an app's requests to OpenTelemetry: traces and metrics by the semantic
 // conventions for HTTP, incoming and outgoing trace context (W3C), and trace identifiers in log
-// records. It is a module of its own.
+// records. It is a separate module.
 //
 //	app.Install(otel.Tracing(otel.Config{TracerProvider: provider}))
 //	client := &http.Client{Transport: otel.Transport(nil, otel.Config{TracerProvider: provider})}
 //	logger := slog.New(otel.LogHandler(slog.NewJSONHandler(os.Stdout, nil)))
 //	reader := metric.NewPeriodicReader(exporter, metric.WithProducer(otel.NewProducer(app)))
 //
-// Spans and series are named by the registered route, never by the path, so that clients cannot
-// create new ones. Metrics are exported from the app's own statistics and add no cost to requests.
+// Spans and series are named by the registered route, never by the path, so that clients cannot create
+// new names. Metrics are exported from the app's own statistics and add no cost to requests.
 package otel
 
 import (
@@ -37,34 +37,32 @@ import (
 // scope is the name of the instrumentation scope.
 const scope = "github.com/dunlinhttp/dunlin/otel"
 
-// inside has the methods of package dunlin for this package.
+// inside has the internal methods of package dunlin.
 var inside = dunlin.Internal(exchange.Module{})
 
-// Config holds the settings of Tracing and Transport. The zero value of a field stands for its
-// default.
+// Config holds the settings of Tracing and Transport. A zero field selects its documented default.
 type Config struct {
-	// TracerProvider creates the spans. Default: the global one.
+	// TracerProvider creates the spans. Default: the global TracerProvider.
 	TracerProvider trace.TracerProvider
 
 	// Propagator reads and writes trace context. Default: propagation.TraceContext, the format of
 	// the W3C.
 	Propagator propagation.TextMapPropagator
 
-	// Ratio is the fraction, from 0 to 1, of requests without a sampled trace context that are
-	// traced. The other requests do not reach the TracerProvider; their cost is one header lookup
-	// and one random number. The TracerProvider's sampler decides about the rest. Default: nil,
-	// all.
+	// Ratio is the fraction, from 0 to 1, of the requests without trusted trace context for which Tracing
+	// asks the TracerProvider for a span. The TracerProvider's sampler may still reject some of them.
+	// The other requests cost one header lookup and one random number. Default: all requests.
 	Ratio *float64
 
-	// Public is for a service on the Internet, to which any client may send trace context. The span
-	// of a request is then the root of a new trace, with a link to the trace that the request
-	// names, and the sender does not decide about sampling. Nothing of the sender's context, such
-	// as baggage, is passed on to calls of the action. By default trace context is trusted.
+	// Public is for a service on the Internet, to which any client may send trace context. The span of
+	// a request is then the root of a new trace, with a link to the trace in the request's context. The
+	// sender does not decide about sampling. Nothing of the sender's context, such as baggage, is passed
+	// on to calls of the action. Default: trace context of clients is trusted.
 	Public bool
 
-	// Methods are the known methods. Spans report other methods as _OTHER, since clients could
-	// invent any number of them. Default: the comma-separated list in
-	// OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS, else the methods of RFC 9110, PATCH and QUERY.
+	// Methods are the known methods. Spans report other methods as _OTHER, because clients can invent
+	// any number of them. Default: the comma-separated list in OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS,
+	// else the methods of RFC 9110, PATCH and QUERY.
 	Methods []string
 }
 
@@ -86,18 +84,18 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Tracing creates a span for each sampled request. The span is part of the
-// trace in the request's trace context, or the root of a new trace. Its name and attributes follow
-// the semantic conventions for HTTP servers. It ends with the response that the client gets: the
-// span of a stream ends with the last piece, and the span of a late action with the 503.
-// [dunlin.Request.Context] contains the span, for calls of the action.
+// Tracing creates a span for each sampled request. The span is part of the trace in the request's
+// trace context, or the root of a new trace. Its name and attributes follow the semantic conventions
+// for HTTP servers. It ends with the response that the client gets: the span of a stream ends with the
+// last byte, and the span of an action that exceeds its timeout with the 503. [dunlin.Request.Context]
+// contains the span, for calls of the action.
 //
 // If the trace of a request is not sampled, its trace context is passed on, so that calls of the
-// action are not sampled either. If Ratio leaves out a new trace, there is no trace context, but
-// other values that the Propagator reads, such as baggage, are passed on unless Config.Public is
+// action are not sampled either. If Config.Ratio excludes a request, no trace context is passed on.
+// Other values that the Propagator reads, such as baggage, are then passed on unless Config.Public is
 // set. Responses that are sent before middleware runs, for example in an overload, have no span.
 //
-// Install Tracing before other features. It panics if a setting is not valid.
+// Install Tracing before other features. It panics for an invalid setting.
 func Tracing(c Config) dunlin.Feature {
 	c.setDefaults()
 	tracer := c.TracerProvider.Tracer(scope)
@@ -125,7 +123,7 @@ func Tracing(c Config) dunlin.Feature {
 				return next(r)
 			}
 			if !decided && c.Ratio != nil && rand.Float64() >= *c.Ratio {
-				if carried { // keep the baggage, without the foreign trace
+				if carried { // keep the baggage, but not the trace of the client
 					r.SetContext(trace.ContextWithRemoteSpanContext(ctx, trace.SpanContext{}))
 				}
 				return next(r)
@@ -135,7 +133,7 @@ func Tracing(c Config) dunlin.Feature {
 	}}
 }
 
-// traced handles a request within a span. ctx has the remote context, or is nil if there is none.
+// traced handles a request within a span. ctx has the client's trace context, or is nil.
 func (c *Config) traced(r *dunlin.Request, ctx context.Context, remote trace.SpanContext, tracer trace.Tracer, next dunlin.Action) dunlin.Response {
 	if ctx == nil {
 		ctx = r.Context()
@@ -155,7 +153,7 @@ func (c *Config) traced(r *dunlin.Request, ctx context.Context, remote trace.Spa
 	ctx, span := tracer.Start(ctx, name, options...)
 	r.SetContext(ctx)
 	if !span.IsRecording() {
-		return next(r) // the provider's sampler has decided against it
+		return next(r) // the sampler of the TracerProvider has rejected the request
 	}
 	r.OnAnswer(func(info *dunlin.AnswerInfo) { end(span, info) })
 	return next(r)
@@ -187,7 +185,7 @@ func end(span trace.Span, info *dunlin.AnswerInfo) {
 	span.End()
 }
 
-// other replaces unknown methods, of which clients could invent any number.
+// other replaces unknown methods, because clients can invent any number of them.
 const other = "_OTHER"
 
 // known returns the method for attributes, and whether it is a known method.
@@ -279,9 +277,9 @@ type carrier struct{ r *dunlin.Request }
 func (c carrier) Set(string, string) {} // read only
 func (c carrier) Keys() []string     { return nil }
 
-// Get returns the values of a header, joined. It removes empty members of tracestate and baggage,
-// which have no meaning (RFC 9110, section 5.6.1) and result from empty field lines: a Propagator
-// would drop the whole list because of one.
+// Get returns the values of a header, joined. It removes empty members of tracestate and baggage. Empty
+// field lines cause them, and they have no meaning (RFC 9110, section 5.6.1), but a Propagator drops the
+// whole list because of an empty member.
 func (c carrier) Get(name string) string {
 	list := c.r.HeaderList(name)
 	if !strings.EqualFold(name, "tracestate") && !strings.EqualFold(name, "baggage") {

@@ -16,11 +16,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Transport returns a RoundTripper that writes the trace context of each request's context into its
-// headers and calls base, or http.DefaultTransport if base is nil. Within a recording span, the
-// call has a span of its own, which ends when the head of the response has arrived. Baggage is sent
-// even without a trace. Ratio and Public have no effect. Pass [dunlin.Request.Context] as the
-// context of the request.
+// Transport returns a RoundTripper that writes the trace context of a request's context into the headers
+// of the request and calls base, or http.DefaultTransport if base is nil. If the context has a recording
+// span, Transport creates a child span for the call, which ends when the head of the response has
+// arrived. Baggage is sent even without a trace. Config.Ratio and Public have no effect. Pass
+// [dunlin.Request.Context] as the context of the outgoing request. Transport panics for an invalid
+// setting. The result is safe for concurrent use.
 func Transport(base http.RoundTripper, c Config) http.RoundTripper {
 	c.setDefaults()
 	if base == nil {
@@ -65,7 +66,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { asked.SetAttributes(peer(got.Conn)...) }})
 	}
 	own := req.Clone(ctx)     // a RoundTripper must not modify its request
-	own.Trailer = req.Trailer // except for Trailer, whose values are set while the body is read
+	own.Trailer = req.Trailer // not a copy, because the values of Trailer are set while the body is read
 	t.config.Propagator.Inject(ctx, propagation.HeaderCarrier(own.Header))
 	resp, err := t.base.RoundTrip(own)
 	if span == nil {
@@ -74,7 +75,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	defer span.End()
 	if err != nil {
 		if errors.Is(err, context.Canceled) && errors.Is(req.Context().Err(), context.Canceled) {
-			return resp, err // the caller canceled the request: not an error
+			return resp, err // the caller has canceled the request, which is not an error
 		}
 		span.SetAttributes(attribute.String("error.type", failure(err)))
 		span.SetStatus(codes.Error, err.Error())
@@ -88,7 +89,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// resends returns how many requests preceded req because http.Client followed redirects.
+// resends returns the number of earlier requests if http.Client has made req by following redirects.
 func resends(req *http.Request) (n int) {
 	for before := req.Response; before != nil && before.Request != nil; before = before.Request.Response {
 		n++
@@ -107,7 +108,7 @@ func peer(conn net.Conn) []attribute.KeyValue {
 	return nil
 }
 
-// failure returns the error.type of a call without a response.
+// failure returns the attribute error.type of a call without a response.
 func failure(err error) string {
 	var late interface{ Timeout() bool }
 	switch {
@@ -127,8 +128,8 @@ func version(resp *http.Response) string {
 	return strconv.Itoa(resp.ProtoMajor) + "." + strconv.Itoa(resp.ProtoMinor)
 }
 
-// server returns the attributes of the server of a URL. They include the default port if the URL
-// has none.
+// server returns the attributes of the server of a URL. If the URL has no port, they have the default
+// port.
 func server(u *url.URL) []attribute.KeyValue {
 	all := address("server", u.Host)
 	if u.Port() == "" {
@@ -142,7 +143,7 @@ func server(u *url.URL) []attribute.KeyValue {
 	return all
 }
 
-// bare returns a URL without parts that may be secret: the user information, and the values of the
+// bare returns a URL without the parts that may be secret: the user information and the values of the
 // query.
 func bare(u *url.URL) string {
 	own := *u
@@ -153,8 +154,8 @@ func bare(u *url.URL) string {
 	return own.String()
 }
 
-// redacted returns the names of a query without values. It omits a part without a name, which may
-// be secret, too. The length of the result is bounded.
+// redacted returns a query with "REDACTED" in place of its values. A part without a name may be secret
+// and is also replaced. The length of the result is limited.
 func redacted(query string) string {
 	var b strings.Builder
 	for part := range strings.SplitSeq(query, "&") {

@@ -1,11 +1,11 @@
 // Package prometheus exports the statistics of an app to Prometheus: requests, their outcomes and
-// latencies by route, connections, memory and refusals. It adds no cost to requests; a scrape takes
-// about a microsecond for each route in use. It is a module of its own.
+// latencies by route, connections, memory and refusals. It adds no cost to requests. A scrape takes
+// about a microsecond for each route in use. It is a separate module.
 //
 //	app.Inner("127.0.0.1:9090").Get("/metrics", prometheus.Handler(app)).Critical()
 //
 // Series are named by the registered route, never by a path or other text of a client, so that
-// clients cannot create new ones.
+// clients cannot create series.
 package prometheus
 
 import (
@@ -24,13 +24,13 @@ import (
 	"github.com/dunlinhttp/dunlin/stats"
 )
 
-// Config holds the settings of a Collector. The zero value of every field stands for its default.
+// Config holds the settings of a Collector. A zero field selects its documented default.
 type Config struct {
 	// Buckets are the upper bounds of the classic latency buckets, in ascending order. Include the
-	// thresholds of your latency objectives (SLOs). The app's own histogram has four buckets for each doubling. If a
-	// bound is inside such a bucket, its requests are assumed to be spread evenly. Native
-	// histograms, which Prometheus scrapes by protobuf, do not depend on Buckets. Default: 100 µs,
-	// 1, 5, 10, 25, 50, 100, 250 and 500 ms, 1, 2.5, 5 and 10 s.
+	// thresholds of your latency objectives (SLOs). The app's own histogram has four buckets for each
+	// doubling of the duration. If a bound is inside a bucket of the app, the durations in this bucket
+	// are assumed to be spread evenly. Native histograms, which Prometheus scrapes by protobuf, do not
+	// depend on Buckets. Default: 100 µs, 1, 5, 10, 25, 50, 100, 250 and 500 ms, 1, 2.5, 5 and 10 s.
 	Buckets []time.Duration
 }
 
@@ -41,18 +41,18 @@ var defaultBuckets = []time.Duration{
 
 // Handler returns an action that answers scrapes with metrics of the app, of the Go runtime and of
 // the process. It uses a format that the scraper accepts: text, OpenMetrics, or protobuf, which
-// includes native latency histograms. Every client that reaches the route may scrape: restrict the
-// access by middleware, or use an inner address ([dunlin.App.Inner]).
+// includes native latency histograms. Every client that can send requests to the route may scrape:
+// restrict the access by middleware, or use an inner address ([dunlin.App.Inner]).
 func Handler(app *dunlin.App) dunlin.Action { return Config{}.Handler(app) }
 
-// Handler is like the function [Handler], with these settings. It panics if a setting is not valid.
+// Handler is like the function [Handler], with the settings c. It panics for an invalid setting.
 func (c Config) Handler(app *dunlin.App) dunlin.Action {
 	registry := prom.NewRegistry()
 	registry.MustRegister(c.Collector(app), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return dunlin.FromStd(promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry, EnableOpenMetrics: true}))
 }
 
-// A Collector collects the statistics of an app for a registry of the program's own. It is safe for
+// A Collector collects the statistics of an app for a registry that the program makes. It is safe for
 // concurrent use.
 type Collector struct {
 	app    *dunlin.App
@@ -60,11 +60,11 @@ type Collector struct {
 }
 
 // NewCollector returns the collector of an app. See [dunlin.Config].RouteStats for the conditions
-// under which requests are counted. Series of routes omit empty labels, which a pedantic registry
-// refuses.
+// under which requests are counted. The series of a route do not have empty labels, so that the series
+// of different routes may have different labels. A pedantic registry refuses this.
 func NewCollector(app *dunlin.App) *Collector { return Config{}.Collector(app) }
 
-// Collector is like [NewCollector], with these settings. It panics if a setting is not valid.
+// Collector is like [NewCollector], with the settings c. It panics for an invalid setting.
 func (c Config) Collector(app *dunlin.App) *Collector {
 	if c.Buckets == nil {
 		c.Buckets = defaultBuckets
@@ -147,7 +147,7 @@ func (c *Collector) Collect(ch chan<- prom.Metric) {
 			labels[i] = inUTF8(labels[i])
 		}
 		if seen[labels] {
-			continue // cannot happen: an app has no two such routes; a registry would refuse all series
+			continue // cannot happen, because the routes of an app differ in a label; for equal labels a registry refuses all series
 		}
 		seen[labels] = true
 		l := labels[:]
@@ -186,9 +186,9 @@ func (c *Collector) Collect(ch chan<- prom.Metric) {
 	}
 }
 
-// inUTF8 returns a label as valid UTF-8. Invalid bytes are percent-encoded, as in a URL, so that
-// routes that differ only in such bytes stay distinct. One invalid label makes the registry refuse
-// the whole scrape.
+// inUTF8 returns a label as valid UTF-8, because an invalid label makes the registry refuse the whole
+// scrape. Invalid bytes are percent-encoded, as in a URL, so that routes that differ only in such bytes
+// stay distinct.
 func inUTF8(label string) string {
 	if utf8.ValidString(label) {
 		return label
@@ -206,8 +206,8 @@ func inUTF8(label string) string {
 	return b.String()
 }
 
-// methodOf returns the methods of a route for the label: as registered, or _OTHER for any method,
-// as in OpenTelemetry.
+// methodOf returns the label for the methods of a route: the methods as registered or, for a route for
+// any method, _OTHER as in OpenTelemetry.
 func methodOf(r *stats.Route) string {
 	if r.Methods == "*" || r.Methods == "" {
 		return "_OTHER"

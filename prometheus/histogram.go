@@ -14,12 +14,12 @@ import (
 
 // A histogram is the latency of a route in both formats of Prometheus, classic and native.
 //
-// The app has four buckets for each doubling of the duration. The count of a classic bucket is the
-// sum of the app's buckets up to its bound. If a bound divides a bucket of the app, the requests of that bucket are assumed to be
-// spread evenly. The native histogram has schema 2, with different boundaries: each bucket's
-// requests are counted at its middle, which moves them by an eighth at most. The sum is computed
-// from the middles, too. No count of either format ever decreases, since Prometheus would treat
-// that as a restart.
+// The app has four buckets for each doubling of the duration. The count of a classic bucket is the sum
+// of the app's buckets up to its bound. If a bound divides a bucket of the app, the durations in that
+// bucket are assumed to be spread evenly. The native histogram has schema 2, whose buckets have other
+// bounds. So all requests of a bucket of the app are counted as if they had the duration in its middle,
+// which changes a duration by at most an eighth. The sum is computed from the middles, too. No count of
+// either format ever decreases, because Prometheus would treat a decrease as a restart.
 type histogram struct {
 	desc   *prom.Desc
 	labels []*dto.LabelPair
@@ -56,7 +56,7 @@ func (h *histogram) add(end time.Duration, n uint64, longest time.Duration) {
 	if n == 0 {
 		return
 	}
-	if end == math.MaxInt64 { // the last bucket: only its maximum is known
+	if end == math.MaxInt64 { // the last bucket, of which only the longest duration is known
 		h.sum += float64(n)*lastFrom.Seconds() + max(longest-lastFrom, 0).Seconds()
 		h.native[indexOf(lastFrom)] += int64(n)
 		return
@@ -79,7 +79,7 @@ func (h *histogram) add(end time.Duration, n uint64, longest time.Duration) {
 	h.native[indexOf(middle)] += int64(n)
 }
 
-// indexOf returns the native bucket of a duration.
+// indexOf returns the index of the native bucket of a duration.
 func indexOf(d time.Duration) int { return int(math.Ceil(math.Log2(d.Seconds()) * (1 << schema))) }
 
 // beginOf returns the lower bound of the app's bucket with the upper bound end. Buckets are a

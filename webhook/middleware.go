@@ -8,20 +8,19 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Middleware returns middleware that passes on verified webhooks only. It reads the body, so
-// Route.MaxBody bounds the memory; it must see the body as sent, before middleware.Decompress. It
-// answers
+// Middleware returns middleware that passes on only verified webhooks. It reads the whole body, up to
+// Route.MaxBody. It must get the body as sent, so put it before middleware.Decompress. It answers
 //
-//	204  the webhook has run before, and its action answered 2xx
+//	204  the action has run before for this webhook, and answered 2xx
 //	400  headers are missing or malformed
 //	403  the timestamp is too far from the clock, or no signature is by a known key
-//	409  another request with this ID is running; the sender tries again
+//	409  another request with this ID is running; the sender should repeat the webhook later
 //	503  the store is unavailable
 //
-// With a store, the ID of a webhook is remembered when its action has answered 2xx; if the answer is
-// a stream or a file, when that has been sent without an error. After another answer or a panic the
-// sender may repeat it. An action runs again if the process ends while it runs, or if the store
-// fails right after it.
+// With a store, the ID of a webhook is remembered when its action has answered 2xx. If the answer is a
+// stream or a file, the ID is remembered when the answer has been sent without an error. After another
+// answer or a panic, a repetition runs the action again. A repetition also runs it again if the process
+// has ended while the action was running, or if the store has failed after it.
 func (v *Verifier) Middleware() dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		return func(r *dunlin.Request) dunlin.Response {
@@ -42,7 +41,7 @@ func (v *Verifier) Middleware() dunlin.Middleware {
 					Status: http.StatusServiceUnavailable, Detail: "webhooks cannot be received at the moment", Cause: err, Temporary: true})
 			}
 			ok, later := false, false
-			ctx := context.WithoutCancel(r.Context()) // the outcome counts even if the sender has disconnected
+			ctx := context.WithoutCancel(r.Context()) // the outcome is stored even if the sender has disconnected
 			defer func() {
 				if !later {
 					c.finish(ctx, ok)
@@ -58,8 +57,8 @@ func (v *Verifier) Middleware() dunlin.Middleware {
 	}
 }
 
-// Check verifies the signature of a request. The error is a problem with the status 400 or 403 that wraps an error of
-// [Verifier.Verify], or an error of reading the body. Check does not use the store.
+// Check verifies the signature of a request. The error is an error of reading the body, or a problem with the status 400
+// or 403 that wraps an error of [Verifier.Verify]. Check does not use the store.
 func (v *Verifier) Check(r *dunlin.Request) error {
 	body, err := r.Bytes()
 	if err != nil {

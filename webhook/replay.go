@@ -7,7 +7,7 @@ import (
 	"github.com/dunlinhttp/dunlin/store"
 )
 
-// States of an ID in the store.
+// The value of an ID in the store is one of these states.
 const (
 	running = "running"
 	done    = "done"
@@ -21,7 +21,7 @@ type claim struct {
 	version store.Version
 }
 
-// Errors of an ID that another request has claimed.
+// claim returns these errors for an ID that another request has claimed.
 var (
 	errDone    = errors.New("webhook: action has already run")
 	errRunning = errors.New("webhook: action is running")
@@ -40,7 +40,7 @@ func (v *Verifier) claim(ctx context.Context, id string) (*claim, error) {
 		return nil, errDone
 	case err == nil && string(item.Value) == failed:
 		err = c.begin(ctx, item.Version)
-	case err == nil || errors.Is(err, store.ErrNotFound): // the other request's lease has just ended: the next repetition runs the action
+	case err == nil || errors.Is(err, store.ErrNotFound): // if not found, the other lease has just ended, and the next repetition runs the action
 		err = errRunning
 	}
 	if errors.Is(err, store.ErrConflict) { // another request has claimed the ID
@@ -49,14 +49,15 @@ func (v *Verifier) claim(ctx context.Context, id string) (*claim, error) {
 	return c, err
 }
 
-// begin sets the state running, if the version in the store is the given one.
+// begin sets the state running if the version in the store is have.
 func (c *claim) begin(ctx context.Context, have store.Version) (err error) {
 	c.version, err = c.v.config.Store.Set(ctx, c.key, []byte(running), have, c.v.config.Lease)
 	return err
 }
 
-// finish records the outcome. After a failed action a repetition runs it again. If the store fails, repetitions are
-// refused until the lease ends. The version protects the record of another request if the lease of this one has expired.
+// finish stores the outcome. After a failed action a repetition runs the action again. If the store fails, repetitions are
+// refused until the lease ends. If the lease has expired, another request may have claimed the ID; then the version
+// differs, and finish changes nothing.
 func (c *claim) finish(ctx context.Context, ok bool) {
 	state, ttl := done, c.v.config.Remember
 	if !ok {

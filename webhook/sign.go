@@ -10,16 +10,17 @@ import (
 	"time"
 )
 
-// Names of the headers.
+// These are the names of the headers of a webhook.
 const (
 	HeaderID        = "Webhook-Id"
 	HeaderTimestamp = "Webhook-Timestamp"
 	HeaderSignature = "Webhook-Signature"
 )
 
-// Sign sets the three headers of a webhook to send. Each secret adds a signature: a shared secret ("whsec_") one of
-// version v1, a private key of Ed25519 ("whsk_") one of v1a. During a rotation of secrets, sign with both. id
-// identifies the webhook: a repetition has the same id.
+// Sign sets the three headers of a webhook to send. Each secret adds a signature: a shared secret ("whsec_") adds a
+// signature of version v1, and a private key of Ed25519 ("whsk_") a signature of version v1a. During a rotation of
+// secrets, sign with the old and the new secret. id identifies the webhook: a repetition has the same id. The error is
+// that of an invalid id or secret. Sign is safe for concurrent use.
 func Sign(h http.Header, id string, at time.Time, body []byte, secrets ...string) error {
 	if id == "" || len(id) > maxID || strings.Contains(id, ".") {
 		return errors.New("webhook: an ID has 1 to 256 bytes, and no full stop")

@@ -17,35 +17,35 @@ import (
 // Config has the settings of a Verifier.
 type Config struct {
 	// Secrets are the keys of the sender: shared secrets ("whsec_" and base64, or only base64) and public keys of Ed25519
-	// ("whpk_" and base64). A signature by any of them is accepted. To rotate, add the new key first, and remove the old one
-	// when the sender does not use it any more.
+	// ("whpk_" and base64). A signature by any of these keys is accepted. To rotate keys, add the new key first, and remove
+	// the old key when the sender no longer uses it. At least one key must be set.
 	Secrets []string
 
 	// Tolerance is the maximum difference between webhook-timestamp and the clock, in both
 	// directions. Default: 5 minutes.
 	Tolerance time.Duration
 
-	// Store remembers the IDs of webhooks, so that none runs twice. Default: none; then the sender, or an attacker who
-	// copied a webhook, can repeat it within the tolerance.
+	// Store remembers the IDs of webhooks, so that the action runs once for each. Default: IDs are not remembered; then the
+	// sender, or an attacker who has copied a webhook, can repeat it within Tolerance.
 	Store store.Store
 
 	// Prefix begins the keys in the store. Endpoints with different senders need different
 	// prefixes. Default: "webhook:".
 	Prefix string
 
-	// Remember is the time for which an ID is remembered, at least twice the tolerance. Senders repeat webhooks for
-	// hours or days. Default: 24 hours.
+	// Remember is the time for which an ID is remembered, at least twice Tolerance. Senders repeat webhooks for hours or
+	// days. Default: 24 hours.
 	Remember time.Duration
 
-	// Lease is the maximum duration of an action. After it, a repetition runs the action again, since the process may
-	// have ended. Default: 1 minute.
+	// Lease is the maximum duration of an action. After this time a repetition runs the action again, since the first
+	// process may have ended. Default: 1 minute.
 	Lease time.Duration
 
 	// Now returns the current time. Default: time.Now.
 	Now func() time.Time
 }
 
-// Errors of Verify.
+// Verify returns these errors.
 var (
 	ErrMalformed = errors.New("webhook: headers are missing or malformed")
 	ErrExpired   = errors.New("webhook: the timestamp is too far from the clock")
@@ -59,7 +59,7 @@ type Verifier struct {
 	publics []ed25519.PublicKey
 }
 
-// New returns a verifier. It panics if there is no key, or if a setting is not valid.
+// New returns a verifier. It panics without a key, and for an invalid setting.
 func New(c Config) *Verifier {
 	v := &Verifier{}
 	if len(c.Secrets) == 0 {
@@ -108,14 +108,14 @@ func New(c Config) *Verifier {
 	return v
 }
 
-// A key is one of the three kinds.
+// A key is a shared secret, a public key or a private key. The other fields are nil.
 type key struct {
 	shared  []byte
 	public  ed25519.PublicKey
 	private ed25519.PrivateKey
 }
 
-const minSecret = 16 // bytes; the specification asks for 24 to 64
+const minSecret = 16 // minimum length in bytes; the specification recommends 24 to 64
 
 // parseKey parses the text of a key by its prefix.
 func parseKey(text string) (k key, err error) {
@@ -145,13 +145,13 @@ func parseKey(text string) (k key, err error) {
 }
 
 const (
-	maxID         = 256 // bytes of webhook-id
-	maxSignatures = 16  // maximum number of compared signatures; others are ignored
+	maxID         = 256 // maximum length of webhook-id, in bytes
+	maxSignatures = 16  // maximum number of compared signatures; further ones are ignored
 )
 
 // Verify verifies a webhook from the values of its three headers and its body, as received. The
 // error is ErrMalformed, ErrExpired or ErrSignature. Verify does not use the store. An ID with a
-// full stop is malformed: the signed text would not tell where the ID ends.
+// full stop is malformed, because the signed text has a full stop after the ID.
 func (v *Verifier) Verify(id, timestamp, signatures string, body []byte) error {
 	if id == "" || len(id) > maxID || strings.Contains(id, ".") || signatures == "" {
 		return ErrMalformed
@@ -171,7 +171,7 @@ func (v *Verifier) Verify(id, timestamp, signatures string, body []byte) error {
 
 // signed reports whether one of the signatures is by one of the keys.
 func (v *Verifier) signed(id, timestamp, signatures string, body []byte) bool {
-	var macs [][]byte // by each shared secret
+	var macs [][]byte // the MAC by each shared secret
 	var content []byte
 	var buf [base64Room]byte
 	n := 0
@@ -214,7 +214,7 @@ func (v *Verifier) signed(id, timestamp, signatures string, body []byte) bool {
 	return false
 }
 
-// base64Room is the length of a signature of Ed25519 in base64.
+// base64Room is the length of an Ed25519 signature in base64. HMAC signatures are shorter.
 const base64Room = (ed25519.SignatureSize + 2) / 3 * 4
 
 // mac returns the HMAC-SHA256 of a webhook.

@@ -35,10 +35,10 @@ func main() {
 func newApp(domain string, issuer acme.Config) *dunlin.App {
 	app := dunlin.New(dunlin.Config{
 		Addr: ":80", TLS: dunlin.TLSConfig{
-			Addr:    ":443", // the authority connects to one of them
+			Addr:    ":443", // the authority connects to one of the two ports
 			Domains: []string{domain},
 			Issuer:  acme.New(issuer),
-			HSTS:    5 * time.Minute, // redirects clients to https; raise it once that works
+			HSTS:    5 * time.Minute, // redirects clients to https; set a longer time once https works
 		},
 	})
 	app.Get("/", func(r *dunlin.Request) dunlin.Response { return dunlin.Text("hello by TLS\n") })

@@ -17,7 +17,7 @@ import (
 	"github.com/dunlinhttp/dunlin/otel"
 )
 
-// logSpans logs spans. A service has an exporter to a collector in its place.
+// logSpans is an exporter that logs spans. A real service uses an exporter to a collector.
 type logSpans struct{ log *slog.Logger }
 
 func (e logSpans) ExportSpans(_ context.Context, spans []trace.ReadOnlySpan) error {
