@@ -3,19 +3,18 @@
 //
 //	config.ConnConfig.DialFunc = backend.Dial // pgxpool.Config
 //
-// Package net informs the Go scheduler of every read and write, because a system call may block. After a pause, this wakes
-// the scheduler's monitor thread, which then checks the processors up to 50,000 times a second. These calls never block: the
-// descriptor is non-blocking, and package net waits for it with the network poller. A connection of this package makes the
-// same calls without informing the scheduler, and waits with the same poller. Dunlin's event loops do the same, so in a
-// service on the loop engine the monitor thread sleeps.
+// Package net informs the Go scheduler of every read and write, because a system call may block. If the process was idle
+// before, this wakes the scheduler's monitor thread, which then checks the processors up to 50,000 times a second. But reads
+// and writes of sockets never block: the descriptor is non-blocking, and package net waits for it with the network poller. A
+// connection of this package makes the same system calls without informing the scheduler, and waits with the same poller.
+// Dunlin's event loops do the same, so in a service on the loop engine the monitor thread sleeps.
 //
 // A connection of this package is a complete [net.Conn]: deadlines, Close, errors and concurrent use are the same as in
-// package net. It may be used from any goroutine. It is not a *net.TCPConn: code that asserts the type, or relies on its
-// ReadFrom and WriteTo, does not find it.
+// package net. But it is not a *net.TCPConn: a type assertion to *net.TCPConn fails, and it has no ReadFrom and WriteTo.
 //
-// Dial and Wrap return an ordinary connection where there is no advantage: on systems other than Linux, in builds with the
-// race detector (which learns the order of events from the calls of package net), and for other connections than those of TCP
-// and unix sockets.
+// Dial and Wrap return an ordinary connection in three cases: on systems other than Linux, in builds with the race detector
+// (which learns the order of events from the calls of package net), and for connections other than TCP and unix stream
+// sockets.
 package backend
 
 import (
@@ -23,7 +22,7 @@ import (
 	"net"
 )
 
-// Dial connects like [net.Dialer.DialContext] of a zero Dialer, and wraps the connection.
+// Dial connects like [net.Dialer.DialContext] of a zero Dialer, and returns the result of Wrap.
 func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, network, address)
@@ -33,6 +32,6 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return Wrap(c), nil
 }
 
-// Wrap returns c with reads and writes that cost less, for connections of another dialer. The caller must not use c
+// Wrap returns c with reads and writes that need less CPU, for connections of another dialer. The caller must not use c
 // afterwards.
 func Wrap(c net.Conn) net.Conn { return wrap(c) }

@@ -25,7 +25,7 @@ type conn struct {
 // direction is the state of reading or of writing.
 type direction struct {
 	mu    sync.Mutex         // held during a Read or a Write
-	rest  []byte             // to be filled or sent
+	rest  []byte             // memory that is still to be filled or sent
 	n     int                // result of the last system call
 	errno syscall.Errno      // error of the last system call
 	try   func(uintptr) bool // argument of RawConn.Read or Write; made once
@@ -38,7 +38,7 @@ func wrap(c net.Conn) net.Conn {
 		return c
 	}
 	if network := c.LocalAddr().Network(); network != "tcp" && network != "unix" {
-		return c // a read returns one message
+		return c // not a stream: a read returns one message
 	}
 	raw, err := c.(syscall.Conn).SyscallConn()
 	if err != nil {
@@ -55,7 +55,7 @@ func (d *direction) recv(fd uintptr) bool {
 	return d.errno != syscall.EAGAIN
 }
 
-// send writes until all is sent. It returns false to wait until the descriptor can be written.
+// send writes until all of rest is sent. It returns false to wait until the descriptor can be written.
 func (d *direction) send(fd uintptr) bool {
 	for len(d.rest) > 0 {
 		d.n, d.errno = send(fd, d.rest[:min(len(d.rest), maxAtOnce)])
@@ -103,11 +103,11 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// failed returns the error of an operation in the form of package net. The error is from waiting or from a system
-// call.
+// failed returns the error of an operation in the form of package net. err is the error of waiting, or else errno is the
+// error of the system call.
 func (c *conn) failed(op, call string, err error, errno syscall.Errno) error {
 	if e, ok := errors.AsType[*net.OpError](err); ok {
-		e.Op = op // instead of raw-read
+		e.Op = op // not raw-read, which RawConn reports
 		return e
 	}
 	if err == nil {

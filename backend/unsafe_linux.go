@@ -9,16 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Soundness of both: the pointer is converted in the argument list of a function of package syscall, which keeps the
-// memory alive and in place for the call (unsafe.Pointer, rule 4); the kernel gets the length of the same slice and
-// keeps no pointer. The descriptor is non-blocking and stays open: the caller is in a call of RawConn.
+// recv and send are sound. The pointer is converted in the argument list of a function of package syscall, which keeps
+// the memory alive and in place for the call (rule 4 of unsafe.Pointer). The kernel gets the length of the same slice and
+// does not keep the pointer. The descriptor is non-blocking, and it stays open because the caller is in a call of RawConn.
 
 // recv reads from socket fd. n is 0 at the end of the stream.
 func recv(fd uintptr, b []byte) (n int, errno syscall.Errno) {
 	return call(unix.SYS_RECVFROM, fd, b, 0)
 }
 
-// send writes to socket fd. A broken connection is an error, not a signal.
+// send writes to socket fd. For a broken connection it returns an error; MSG_NOSIGNAL prevents SIGPIPE.
 func send(fd uintptr, b []byte) (n int, errno syscall.Errno) {
 	return call(unix.SYS_SENDTO, fd, b, unix.MSG_NOSIGNAL)
 }

@@ -1,5 +1,5 @@
-// Package datastar speaks the protocol of Datastar 1 (https://data-star.dev): it reads the signals of
-// a page and sends patches of its elements and signals as server-sent events.
+// Package datastar implements the protocol of Datastar 1 (https://data-star.dev): it reads the signals
+// of a page, and sends patches of the page's elements and signals as server-sent events.
 //
 // A response with a few patches:
 //

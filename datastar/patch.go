@@ -14,29 +14,29 @@ import (
 
 // A Patch is a change of the page: [Elements], [Signals] or a [Script].
 type Patch interface {
-	// Event returns the patch as an event. ctx is for components.
+	// Event returns the patch as an event. ctx is passed to the component of the patch, if it has one.
 	Event(ctx context.Context) (dunlin.Event, error)
 }
 
-// Types of events.
+// These are the types of the events.
 const (
 	patchElements = "datastar-patch-elements"
 	patchSignals  = "datastar-patch-signals"
 )
 
-// A Mode is the way that elements are patched in.
+// A Mode is the way in which elements are patched into the page. The zero Mode is ModeOuter.
 type Mode string
 
-// Modes. The zero Mode is Outer.
+// These are the modes. The target is the element that Elements.Selector selects.
 const (
-	ModeOuter   Mode = "outer"   // morphs the element
-	ModeInner   Mode = "inner"   // morphs the content of the element
-	ModeReplace Mode = "replace" // replaces the element
-	ModePrepend Mode = "prepend" // inserts at the begin of the element
-	ModeAppend  Mode = "append"  // inserts at the end of the element
-	ModeBefore  Mode = "before"  // inserts before the element
-	ModeAfter   Mode = "after"   // inserts after the element
-	ModeRemove  Mode = "remove"  // removes the element
+	ModeOuter   Mode = "outer"   // morphs the target
+	ModeInner   Mode = "inner"   // morphs the content of the target
+	ModeReplace Mode = "replace" // replaces the target
+	ModePrepend Mode = "prepend" // inserts at the start of the target's content
+	ModeAppend  Mode = "append"  // inserts at the end of the target's content
+	ModeBefore  Mode = "before"  // inserts before the target
+	ModeAfter   Mode = "after"   // inserts after the target
+	ModeRemove  Mode = "remove"  // removes the target
 )
 
 // Elements patches HTML elements into the page. Each top-level element needs an ID, unless Selector
@@ -45,12 +45,12 @@ type Elements struct {
 	HTML      string           // complete elements; it is not escaped
 	Component dunlin.Component // renders the elements, in place of HTML
 
-	Selector  string // CSS selector of the target; "" is the ID of each element
+	Selector  string // CSS selector of the target; "" selects the targets by the IDs of the elements
 	Mode      Mode
 	Namespace string // "svg" or "mathml"; "" is HTML
 
 	ViewTransition         bool   // use the View Transition API
-	ViewTransitionSelector string // element that the transition is for; needs Datastar 1.0.2
+	ViewTransitionSelector string // CSS selector of the element with the transition; needs Datastar 1.0.2
 
 	ID    string        // ID of the event
 	Retry time.Duration // delay before the browser connects again; 0 does not change it
@@ -90,7 +90,7 @@ func (p Elements) Event(ctx context.Context) (dunlin.Event, error) {
 
 // Signals patches signals by a JSON Merge Patch (RFC 7396): null removes a signal.
 type Signals struct {
-	Values        any  // encoded as JSON; a string or []byte is an error, take json.RawMessage for JSON
+	Values        any  // encoded as JSON, which must be an object; use json.RawMessage for encoded JSON
 	OnlyIfMissing bool // patch only signals that the page does not have
 
 	ID    string        // ID of the event
@@ -119,8 +119,8 @@ func (p Signals) Event(context.Context) (dunlin.Event, error) {
 // A Script runs JavaScript on the page.
 type Script struct {
 	Code       string
-	Attributes []string // attributes of the script element, complete: `type="module"`. Attributes are not escaped
-	Keep       bool     // leave the script element on the page
+	Attributes []string // complete attributes of the script element, such as `type="module"`; they are not escaped
+	Keep       bool     // the script element stays on the page after it has run
 
 	ID    string        // ID of the event
 	Retry time.Duration // delay before the browser connects again; 0 does not change it

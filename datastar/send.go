@@ -8,7 +8,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/sse"
 )
 
-// Send sends patches on an event stream. It stops at the first error.
+// Send sends patches on an event stream. It returns at the first error.
 func Send(e *dunlin.Events, patches ...Patch) error {
 	for _, p := range patches {
 		event, err := p.Event(e.Context())
@@ -24,8 +24,8 @@ func Send(e *dunlin.Events, patches ...Patch) error {
 
 var stream = dunlin.NewHeaderBlock("Content-Type", "text/event-stream", "Cache-Control", "no-cache")
 
-// Answer answers 200 with patches, and ends the event stream. It makes all patches before it sends anything, so it can answer
-// an error like [dunlin.Error].
+// Answer answers 200 with an event stream that has the given patches and then ends. It makes all patches before anything is
+// sent, so the error of a patch is answered as by [dunlin.Error].
 func Answer(r *dunlin.Request, patches ...Patch) dunlin.Response {
 	var body []byte
 	for i, p := range patches {

@@ -10,9 +10,9 @@ import (
 // Is reports whether Datastar sent the request.
 func Is(r *dunlin.Request) bool { return r.Header("Datastar-Request") == "true" }
 
-// ReadSignals decodes the signals of a request into the value that v points to. GET and DELETE requests have them in the
-// query parameter datastar, others in the body. Without signals the value is unchanged. The error for invalid JSON is a
-// problem with the status 400.
+// ReadSignals decodes the signals of a request into the value that v points to. GET, HEAD and DELETE requests have the signals
+// in the query parameter datastar, other requests in the body. Without signals the value is unchanged. The error for invalid
+// JSON is a problem with the status 400. Other errors are those of [dunlin.Request.Bytes].
 func ReadSignals(r *dunlin.Request, v any) error {
 	var signals []byte
 	switch r.Method() {

@@ -4,9 +4,9 @@
 //	client := dunlintest.NewClient(app)
 //	resp, err := client.Get("http://example.com/users/7")
 //
-// Requests pass through routing, middleware, features and timeouts as in a server. Features of connections are
-// missing: limits on connections, slow clients and header sizes, HTTP/2, hijacking. Use [Serve] to test these. A
-// request for an https URL looks like a TLS request to the app.
+// Requests pass through routing, middleware, features and timeouts as in a server. What needs a connection does not
+// work: limits on connections, slow clients and header sizes, HTTP/2, hijacking. Use [Serve] to test these. For the
+// app, a request for an https URL is a TLS request.
 package dunlintest
 
 import (
@@ -24,8 +24,8 @@ import (
 // NewClient returns a client that sends every request to app, for any host. It follows redirects.
 func NewClient(app *dunlin.App) *http.Client { return &http.Client{Transport: NewTransport(app)} }
 
-// NewTransport returns the transport of NewClient, for clients with their own settings. It is safe for concurrent use.
-// Its requests are not counted in route statistics.
+// NewTransport returns the transport of NewClient, for clients with their own settings. The transport is safe for
+// concurrent use. The statistics of routes do not count its requests.
 func NewTransport(app *dunlin.App) http.RoundTripper {
 	server := ext.PerApp[*exchange.Server](app, exchange.ServerKey{}, nil)
 	return transport{server}
@@ -49,7 +49,7 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	case req.Body == nil:
 		own.Body = http.NoBody
 	case req.ContentLength == 0 && req.Body != http.NoBody:
-		own.ContentLength = -1 // as in a request of unknown length
+		own.ContentLength = -1 // the length is unknown
 	case req.ContentLength > 0:
 		own.Body = &sized{req.Body, req.ContentLength}
 	}

@@ -19,9 +19,9 @@ import (
 //	}
 //
 // path may contain a query, or be a URL with scheme and host. in is encoded as the JSON request body; nil sends no
-// body. out is a pointer; with nil, or without a response body, nothing is decoded. edit functions change the request
-// before it is sent, for example to add credentials. Redirects are not followed. The test fails at once if the body
-// cannot be decoded. The body of a response with a status of 400 or more is logged.
+// body. out is a pointer. If out is nil, or the response has no body, nothing is decoded. edit functions change the
+// request before it is sent, for example to add credentials. Redirects are not followed. The test fails at once if the
+// body cannot be decoded. The body of a response with a status of 400 or more is logged.
 func JSON(t testing.TB, app *dunlin.App, method, path string, in, out any, edit ...func(*http.Request)) (status int) {
 	t.Helper()
 	var body io.Reader

@@ -15,9 +15,9 @@ import (
 // endTimeout is the time limit for the shutdown at the end of a test.
 const endTimeout = 10 * time.Second
 
-// Serve serves app on a port of 127.0.0.1 until the test ends, and returns the address. Use it for features that
-// NewClient does not have. At the end of the test it calls [dunlin.App.Shutdown] with a limit of ten seconds. The test
-// fails if serving failed. A test may shut down the app itself, also before it serves.
+// Serve serves app on a port of 127.0.0.1 until the test ends, and returns the address. Use it to test what a client of
+// NewClient cannot do. At the end of the test it calls [dunlin.App.Shutdown] with a limit of ten seconds. The test fails
+// if App.Serve returns an error. A test may call Shutdown itself, even before the app serves.
 func Serve(t testing.TB, app *dunlin.App) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -29,7 +29,7 @@ func Serve(t testing.TB, app *dunlin.App) (addr string) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 		defer cancel()
-		_ = app.Shutdown(ctx) // connections still open at the deadline are closed
+		_ = app.Shutdown(ctx) // closes the connections that are open at the deadline
 		if err := <-served; err != nil && !errors.Is(err, lifecycle.ErrStopped) {
 			t.Error(err)
 		}
@@ -37,9 +37,9 @@ func Serve(t testing.TB, app *dunlin.App) (addr string) {
 	return ln.Addr().String()
 }
 
-// OnEngines runs f as a subtest for each engine, with an app of the given settings. Systems without event loops skip
-// the loop engine. An engine serves connections, so f must use [Serve] to reach it. [NewClient] and [JSON] send
-// requests in memory, which do not use an engine.
+// OnEngines runs f as a subtest for each engine, with an app with the given settings. On systems without event loops it
+// skips the loop engine. f must use [Serve] to test an engine, because [NewClient] and [JSON] send requests in memory,
+// without an engine.
 //
 //	dunlintest.OnEngines(t, dunlin.Config{}, func(t *testing.T, app *dunlin.App) {
 //		routes(app)

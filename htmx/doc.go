@@ -6,7 +6,7 @@
 //		return htmx.Trigger(resp, htmx.Event{Name: "saved", Detail: item.ID})
 //	}
 //
-// If an action has different pages for htmx and for plain requests, use [Vary] to inform caches.
+// If an action answers requests of htmx and other requests differently, use [Vary] to inform caches.
 //
 // Files: request.go has request headers, response.go response headers.
 package htmx

@@ -14,21 +14,21 @@ const StopPolling = 286
 
 var refresh = dunlin.NewHeaderBlock("HX-Refresh", "true")
 
-// Redirect returns the response that makes the browser load another page. The status is 200, since
-// browsers follow redirects before htmx sees them.
+// Redirect returns the response that makes the browser load another page. Its status is 200, because a
+// browser follows a redirect (3xx) before htmx sees it.
 func Redirect(url string) dunlin.Response { return dunlin.Empty().Header("HX-Redirect", url) }
 
 // Refresh returns the response that makes the browser reload the page.
 func Refresh() dunlin.Response { return dunlin.Empty().With(refresh) }
 
-// A Location is a page that htmx loads as by a click on a link with hx-boost.
+// A Location is a page that htmx loads, as after a click on a link with hx-boost.
 type Location struct {
 	Path    string            `json:"path"`
 	Source  string            `json:"source,omitempty"`  // selector of the element that sends the request
 	Event   string            `json:"event,omitempty"`   // event that triggers the request
 	Handler string            `json:"handler,omitempty"` // function that handles the response
 	Target  string            `json:"target,omitempty"`  // selector of the element that receives the response
-	Swap    string            `json:"swap,omitempty"`    // as of [Reswap]
+	Swap    string            `json:"swap,omitempty"`    // in the form of [Reswap]
 	Values  map[string]any    `json:"values,omitempty"`  // values to send
 	Headers map[string]string `json:"headers,omitempty"` // headers to send
 	Select  string            `json:"select,omitempty"`  // selector of the part of the response to use
@@ -43,27 +43,28 @@ func (l Location) Response() dunlin.Response {
 	return dunlin.Empty().Header("HX-Location", text)
 }
 
-// PushURL returns the response with the URL that htmx adds to the history; "false" adds none.
+// PushURL returns the response with a header that makes htmx add url to the browser's history. The url
+// "false" prevents a new entry.
 func PushURL(resp dunlin.Response, url string) dunlin.Response {
 	return resp.Header("HX-Push-Url", url)
 }
 
-// ReplaceURL returns the response with the URL that htmx shows in place of the current one; "false"
-// changes nothing.
+// ReplaceURL returns the response with a header that makes htmx replace the URL in the location bar by
+// url. The url "false" prevents this.
 func ReplaceURL(resp dunlin.Response, url string) dunlin.Response {
 	return resp.Header("HX-Replace-Url", url)
 }
 
-// Reswap returns the response with the way it is swapped in, as in hx-swap: "outerHTML",
-// "beforeend" and so on, with modifiers.
+// Reswap returns the response with a header that selects how htmx inserts it into the page. swap has
+// the form of the attribute hx-swap, such as "outerHTML" or "beforeend", with or without modifiers.
 func Reswap(resp dunlin.Response, swap string) dunlin.Response { return resp.Header("HX-Reswap", swap) }
 
-// Retarget returns the response with the selector of the element that receives it.
+// Retarget returns the response with a header that selects the element into which htmx inserts it.
 func Retarget(resp dunlin.Response, selector string) dunlin.Response {
 	return resp.Header("HX-Retarget", selector)
 }
 
-// Reselect returns the response with the selector of the part of it that is used.
+// Reselect returns the response with a header that selects the part of it that htmx uses.
 func Reselect(resp dunlin.Response, selector string) dunlin.Response {
 	return resp.Header("HX-Reselect", selector)
 }
@@ -71,21 +72,21 @@ func Reselect(resp dunlin.Response, selector string) dunlin.Response {
 // An Event is an event that htmx triggers on the page.
 type Event struct {
 	Name   string
-	Detail any // detail of the event as JSON; nil for none
+	Detail any // detail of the event, which is encoded as JSON; nil for none
 }
 
-// Trigger returns the response with events that htmx triggers when it has received it. They replace
-// those of an earlier call.
+// Trigger returns the response with events that htmx triggers when it has received the response. The
+// events replace those of an earlier call. An event that cannot be encoded makes the response a 500.
 func Trigger(resp dunlin.Response, events ...Event) dunlin.Response {
 	return trigger(resp, "HX-Trigger", events)
 }
 
-// TriggerAfterSwap is like Trigger, after htmx has swapped the content.
+// TriggerAfterSwap is like Trigger, but htmx triggers the events after it has inserted the content.
 func TriggerAfterSwap(resp dunlin.Response, events ...Event) dunlin.Response {
 	return trigger(resp, "HX-Trigger-After-Swap", events)
 }
 
-// TriggerAfterSettle is like Trigger, after the new content has settled.
+// TriggerAfterSettle is like Trigger, but htmx triggers the events after the new content has settled.
 func TriggerAfterSettle(resp dunlin.Response, events ...Event) dunlin.Response {
 	return trigger(resp, "HX-Trigger-After-Settle", events)
 }
@@ -115,13 +116,13 @@ func trigger(resp dunlin.Response, header string, events []Event) dunlin.Respons
 	return resp.Header(header, string(append(b, '}')))
 }
 
-// plain reports whether a name can be sent without JSON: htmx splits the header at commas, and parses a header that
-// begins with a brace as JSON.
+// plain reports whether an event can be sent by its name alone, without JSON. htmx splits the header at commas, and
+// parses a header that begins with a brace as JSON.
 func plain(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c >= 0x7f || c == ',' || c == '{' })
 }
 
-// ascii returns the JSON of v without characters beyond ASCII: browsers read headers as ISO 8859-1.
+// ascii returns the JSON of v in ASCII, because browsers read headers as ISO 8859-1.
 func ascii(v any) (string, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -145,7 +146,7 @@ func ascii(v any) (string, error) {
 
 var vary = dunlin.NewHeaderBlock("Vary", "HX-Request")
 
-// Vary returns the response with Vary: HX-Request, for pages that differ for htmx.
+// Vary returns the response with Vary: HX-Request, for a URL whose response to htmx differs from that to other clients.
 func Vary(resp dunlin.Response) dunlin.Response {
 	if resp.Get("Vary") == "" {
 		return resp.With(vary)

@@ -20,18 +20,18 @@ func dropProgram() {
 	}
 }
 
-// faultPiece is the part of the program that a page fault brings back, in bytes. By default the kernel maps the cached
-// part of the 64 KB around the page, which was 6 MB for a program that used 2 MB. Smaller pieces would bring back
-// less, but each costs the kernel about 200 bytes.
+// faultPiece is the number of bytes of the program that a page fault maps. By default the kernel maps the cached part of
+// the 64 KB around the page: a program that used 2 MB had 6 MB mapped. With smaller pieces a fault would map less, but
+// each piece costs the kernel about 200 bytes.
 const faultPiece = 16 << 10
 
-// cut limits the pages mapped by a fault in the mapping to faultPiece. A fault maps pages of one mapping only, and
-// adjacent mappings are merged unless they differ. So every second piece gets a mark without another effect: core
-// dumps contain no unmodified file pages anyway. The first piece is unmarked, since a core dump may need its page with
-// the file's header.
+// cut limits the pages that a fault maps to faultPiece. A fault maps pages of one mapping only, and the kernel merges
+// adjacent mappings unless they differ. So cut marks every second piece with MADV_DONTDUMP. The mark has no other effect,
+// because core dumps contain no unmodified file pages anyway. The first piece is not marked, since a core dump may need
+// its page with the file's header.
 func (m mapping) cut() {
 	if m.to-m.from <= faultPiece {
-		return // cut before
+		return // an earlier call has cut the mapping
 	}
 	for from := m.from&^(faultPiece-1) + faultPiece; from < m.to; from += 2 * faultPiece {
 		mapping{from, min(from+faultPiece, m.to)}.advise(unix.MADV_DONTDUMP)
@@ -43,9 +43,9 @@ func (m mapping) advise(advice uintptr) {
 	_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.from, m.to-m.from, advice)
 }
 
-// unchanged returns the mappings of a file that can be dropped and read again: private read-only ones without pages
-// modified by the process, for example by a linker or a debugger. A program with file capabilities may not open
-// pagemap and drops nothing.
+// unchanged returns the mappings of a file that can be dropped and read again: private read-only mappings without pages
+// that the process has modified, for example by a linker or a debugger. A program with file capabilities cannot open
+// pagemap; for it, unchanged returns nothing.
 func unchanged(file string) []mapping {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
@@ -64,7 +64,7 @@ type mapping struct{ from, to uintptr }
 
 // mapped returns the private read-only mappings of a file in maps (proc_pid_maps(5)).
 func mapped(maps []byte, file string) (all []mapping) {
-	for line := range bytes.Lines(maps) { // address perms offset dev inode path; some hundreds are pieces that were cut
+	for line := range bytes.Lines(maps) { // address perms offset dev inode path
 		addresses, rest, _ := bytes.Cut(line, []byte{' '})
 		if !isMappingOf(file, rest) {
 			continue
@@ -88,15 +88,15 @@ func isMappingOf(file string, said []byte) bool {
 	return string(bytes.TrimSpace(rest)) == file
 }
 
-// The bits of a page in pagemap (proc_pid_pagemap(5)). A present page that does not belong to the file is the
-// process's own copy.
+// These are the bits of a page in pagemap (proc_pid_pagemap(5)). A present page that does not belong to the file is the
+// process's own, modified copy.
 const (
 	pagePresent = 1 << 63
 	pageSwapped = 1 << 62
 	pageOfFile  = 1 << 61
 )
 
-// unchanged reports whether no page is the process's own copy.
+// unchanged reports whether no page of the mapping is the process's own copy.
 func (m mapping) unchanged(pagemap int) bool {
 	var entries [512 * 8]byte
 	size := uintptr(os.Getpagesize())
@@ -120,7 +120,7 @@ func ownCopy(entry uint64) bool {
 	return entry&pageSwapped != 0 || entry&pagePresent != 0 && entry&pageOfFile == 0
 }
 
-// parseMapping parses from-to, in hexadecimal. The result of anything else is empty.
+// parseMapping parses from-to, in hexadecimal. It returns an empty mapping for other text.
 func parseMapping(addresses []byte) (m mapping) {
 	at := &m.from
 	for _, c := range addresses {
