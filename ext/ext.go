@@ -126,13 +126,14 @@ type BodyEncoder = exchange.Encoder
 //
 // decide is called once, when the headers are final, and may use the request:
 //
-//   - If the body is complete by then, decide gets the response with its body, see [dunlin.Response.Body], and changes it by
-//     WithBody.
-//   - Otherwise it gets the response without a body, and the size of the body in bytes, or -1 if that is unknown. It returns the
-//     response with its headers changed, and a function that makes the encoder, or nil to send the body unchanged. This also applies
-//     to HEAD, where no encoder is made; if a standard handler answers HEAD, decide is called at once.
+//   - If the body is complete at that time, decide gets the response with its body, see [dunlin.Response.Body], and changes the body
+//     by WithBody.
+//   - Otherwise decide gets the response without a body, and the size of the body in bytes, or -1 if the size is unknown. It returns
+//     the response with changed headers, and a function that makes the encoder, or nil to send the body unchanged. This also applies
+//     to a response to HEAD, for which no encoder is made. For the response of a standard handler to HEAD, EncodeLater calls decide
+//     before it returns.
 //
-// Of several encoders, the one added last is applied last.
+// If a response has several encoders, the encoder that was added last is applied last.
 func EncodeLater(resp dunlin.Response, decide func(head dunlin.Response, size int64) (dunlin.Response, func(io.Writer) BodyEncoder)) dunlin.Response {
 	return inside.EncodeLater(resp, decide)
 }

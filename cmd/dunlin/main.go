@@ -1,7 +1,7 @@
 // Dunlin is the command-line tool of the framework.
 //
-//	dunlin openapi write [-o file] [package]   write the document of a service, without listening
-//	dunlin openapi diff old.json new.json      list the changes for clients; status 1 if one is breaking
+//	dunlin openapi write [-o file] [package]   write the OpenAPI document of a service, without serving
+//	dunlin openapi diff old.json new.json      list breaking changes; the exit status is 1 if there are any
 package main
 
 import (

@@ -30,7 +30,7 @@ func (c *cache) len() int {
 	return len(c.entries)
 }
 
-// clean removes expired entries. Run waits for it when the service drains, so it returns soon after ctx has ended.
+// clean removes expired entries until ctx ends. Then it returns soon, because App.Run waits for it when the service drains.
 func (c *cache) clean(ctx context.Context, every time.Duration) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -63,7 +63,7 @@ func newApp(config dunlin.Config, c *cache, every time.Duration) *dunlin.App {
 		c.put(r.Param("key"), time.Now().Add(time.Hour))
 		return dunlin.NoContent()
 	})
-	// It starts with Run. A panic is logged and counted in app.Stats().Workers, and does not end the service.
+	// The worker starts when the app serves. A panic is logged and counted in app.Stats().Workers, and does not end the service.
 	app.Go("clean", func(ctx context.Context) error { return c.clean(ctx, every) })
 	return app
 }

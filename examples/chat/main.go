@@ -1,4 +1,4 @@
-// Command chat serves chat rooms over WebSockets, and their messages also as event streams.
+// Command chat serves chat rooms over WebSockets. It also serves the messages of a room as an event stream.
 //
 //	go run ./examples/chat
 //
@@ -60,8 +60,8 @@ func (c *chat) join(conn *websocket.Conn) {
 	}
 }
 
-// say publishes a message in the room of its sender, unless it is a command of the JavaScript client. A member that does not read
-// gets the messages later, or the notice that it has missed some.
+// say publishes a message in the room of its sender, unless the message is a command of the JavaScript client (topic.Script). A
+// member that reads slowly gets the messages later, or a notice that it has missed some.
 func (c *chat) say(from *websocket.Conn, m websocket.Message) {
 	if c.hub.Handle(from, m, allow) {
 		return
@@ -71,7 +71,7 @@ func (c *chat) say(from *websocket.Conn, m websocket.Message) {
 	}
 }
 
-// allow permits the topics of the connection's room only.
+// allow permits only the topics of the connection's room.
 func allow(c *websocket.Conn, name string) error {
 	if strings.TrimPrefix(name, "members/") != c.Value().(guest).room {
 		return errors.New("that is not your room")

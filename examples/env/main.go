@@ -1,4 +1,4 @@
-// Command env reads its settings from environment variables, and reports every wrong one at once.
+// Command env reads its settings from environment variables, and reports all invalid variables together.
 //
 //	DUNLIN_ADDR=127.0.0.1:4000 DUNLIN_MAX_BODY=1MiB DUNLIN_DRAIN_GRACE=5s go run ./examples/env
 //	DUNLIN_ADR=:4000 DUNLIN_MAX_BODY=much go run ./examples/env

@@ -20,7 +20,7 @@ const innerAddr = "127.0.0.1:9090"
 // A database is a dependency that can be unavailable.
 type database struct{ down atomic.Bool }
 
-// Ping is like that of a *sql.DB.
+// Ping is like sql.DB.PingContext.
 func (d *database) Ping(context.Context) error {
 	if d.down.Load() {
 		return errors.New("connection refused")
@@ -39,10 +39,10 @@ func newApp(config dunlin.Config, db *database) *dunlin.App {
 	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello\n") })
 
 	checks := health.New(app)
-	// A result is used again for 5 s. A check that takes longer than 1 s fails.
+	// A result is reused for 5 s. A check that takes longer than 1 s fails.
 	checks.AddCheck(health.Check{Name: "database", Run: db.Ping, Timeout: time.Second, Cache: 5 * time.Second})
 	inner := app.Inner(innerAddr)
-	inner.Get("/live", checks.Live()).Critical()   // fails: the orchestrator restarts the process
-	inner.Get("/ready", checks.Ready()).Critical() // fails: the load balancer sends requests elsewhere
+	inner.Get("/live", checks.Live()).Critical()   // after a failure the orchestrator restarts the process
+	inner.Get("/ready", checks.Ready()).Critical() // after a failure the load balancer sends requests elsewhere
 	return app
 }

@@ -1,4 +1,4 @@
-// Command hosts serves a page for each tenant by the host name of the request, and the API on a host of its own.
+// Command hosts serves a page for each tenant by the host name of the request, and an API on a separate host.
 //
 //	go run ./examples/hosts
 //	curl -H 'Host: acme.example.com' 127.0.0.1:3000
@@ -38,7 +38,7 @@ func newApp(config dunlin.Config) *dunlin.App {
 	return app
 }
 
-// onlyTenants answers 404 for hosts of no tenant.
+// onlyTenants answers 404 for a host that belongs to no tenant.
 func onlyTenants(next dunlin.Action) dunlin.Action {
 	return func(r *dunlin.Request) dunlin.Response {
 		t, ok := tenants[r.Param("tenant")]

@@ -1,4 +1,4 @@
-// Command inner has statistics and profiles on an inner address, which the public address does not lead to.
+// Command inner serves statistics and profiles on an inner address, so that the public address does not serve them.
 //
 //	go run ./examples/inner
 //	curl 127.0.0.1:9090/stats
@@ -26,7 +26,7 @@ func newApp(config dunlin.Config) *dunlin.App {
 	app := dunlin.New(config)
 	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("hello\n") })
 
-	// Run serves both addresses. They drain together, and a restart by SIGHUP hands over both.
+	// Run serves both addresses. Both drain together, and a restart by SIGHUP hands over both listeners.
 	inner := app.Inner(innerAddr)
 	inner.Get("/stats", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(app.Stats()) })
 	inner.Get("/ready", app.Readiness()).Critical()
@@ -34,7 +34,7 @@ func newApp(config dunlin.Config) *dunlin.App {
 	return app
 }
 
-// profiles serves net/http/pprof without the default mux, to which any package may add routes.
+// profiles serves net/http/pprof by its own mux, because any package may add routes to http.DefaultServeMux.
 func profiles() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)

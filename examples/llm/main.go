@@ -37,14 +37,14 @@ func newApp(config dunlin.Config, model string) *dunlin.App {
 		if err != nil {
 			return dunlin.Error(err)
 		}
-		prompt = bytes.Clone(prompt) // the stream runs after the action
+		prompt = bytes.Clone(prompt) // the slice is borrowed, and the stream runs after the action
 		return dunlin.SSE(func(events *dunlin.Events) error { return chat(events, model, prompt) })
 	})
 	return app
 }
 
-// chat sends each token when it arrives. When the client leaves, the context of the stream ends, and with it the request to the model,
-// even while it waits for the first token.
+// chat sends each token when it arrives. When the client disconnects, the context of the stream ends. This ends the request to the
+// model, even while the request waits for the first token.
 func chat(events *dunlin.Events, model string, prompt []byte) error {
 	req, err := http.NewRequestWithContext(events.Context(), "POST", model, bytes.NewReader(prompt))
 	if err != nil {

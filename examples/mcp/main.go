@@ -1,4 +1,4 @@
-// Command mcp serves a tool to language models by the Model Context Protocol (MCP): streamable HTTP, with the official SDK.
+// Command mcp serves a tool to language models by the Model Context Protocol (MCP), over streamable HTTP, with the official SDK.
 //
 //	go run .
 //
@@ -22,7 +22,7 @@ func main() {
 	}
 }
 
-// newApp serves a tool. A stream of the SDK has a goroutine, as any standard handler does.
+// newApp serves a tool. Each stream of the SDK occupies a goroutine, because the SDK is a standard handler.
 func newApp(config dunlin.Config, tool mcp.ToolHandlerFor[query, sightings]) *dunlin.App {
 	server := mcp.NewServer(&mcp.Implementation{Name: "birds", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "search", Description: "Searches the places where a bird was seen"}, tool)
@@ -40,7 +40,7 @@ type sightings struct {
 	Places []string `json:"places"`
 }
 
-// search reports its progress after each place, if the client has asked for it.
+// search reports its progress after each place, if the client has requested progress notifications.
 func search(ctx context.Context, call *mcp.CallToolRequest, q query) (*mcp.CallToolResult, sightings, error) {
 	places := []string{"Wadden Sea", "Banc d'Arguin", "Bay of Cádiz"}
 	for i, place := range places {
@@ -51,7 +51,7 @@ func search(ctx context.Context, call *mcp.CallToolRequest, q query) (*mcp.CallT
 	return nil, sightings{places}, nil
 }
 
-// progress tells the client how far a call is.
+// progress notifies the client of the progress of a call, if the client has requested it.
 func progress(ctx context.Context, call *mcp.CallToolRequest, done, total int, message string) error {
 	token := call.Params.GetProgressToken()
 	if token == nil {

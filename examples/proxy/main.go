@@ -1,4 +1,4 @@
-// Command proxy forwards requests below /api to an upstream server, and answers 503 at once while that fails (circuit breaker).
+// Command proxy forwards requests below /api to an upstream server. While the upstream fails, it answers 503 at once (circuit breaker).
 //
 //	go run ./examples/proxy -to http://127.0.0.1:4000
 package main

@@ -22,7 +22,7 @@ func main() {
 func newApp(config dunlin.Config) *dunlin.App {
 	app := dunlin.New(config)
 	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.Text("without a limit\n") })
-	// Behind a reverse proxy set Config.Proxy.Trusted, or all clients share the address of the proxy.
+	// Behind a reverse proxy set Config.Proxy.Trusted; otherwise all clients share the address of the proxy.
 	logins := middleware.RateLimit(middleware.RateLimitConfig{Name: "login", Limit: 3, Window: time.Minute}).Middleware()
 	app.Post("/login", func(*dunlin.Request) dunlin.Response { return dunlin.Text("welcome\n") }, logins)
 	return app

@@ -23,7 +23,8 @@ type conduit struct {
 
 var cors = middleware.CORSConfig{Origins: []string{"*"}, Headers: []string{"Content-Type", "Authorization"}}
 
-// newApp registers all routes. api has those without login, readers those with optional login, users those with required login.
+// newApp registers all routes. The group api has the routes without login, readers those with optional login, and users those with
+// required login.
 func newApp(config dunlin.Config, c *conduit) *dunlin.App {
 	config.Problems = dunlin.FormatProblems("application/json", envelope)
 	app := dunlin.New(config)
@@ -66,7 +67,7 @@ func newApp(config dunlin.Config, c *conduit) *dunlin.App {
 	return app
 }
 
-// The faults of the operations.
+// These are the faults of the operations.
 var (
 	taken        = typed.NewFault(422, "taken", "username or email is taken")
 	longPassword = typed.NewFault(422, "long-password", "password has more than 72 bytes")
@@ -77,7 +78,7 @@ var (
 	notYours     = typed.NewFault(403, "not-yours", "it belongs to another user")
 )
 
-// Errors is the body of all answers to errors: messages by the name of the invalid member, else "body".
+// Errors is the body of all error answers. It has messages by the name of the invalid member, or under "body".
 type Errors struct {
 	Errors map[string][]string `json:"errors"`
 }
@@ -86,7 +87,7 @@ func envelope(_ *dunlin.AnswerInfo, p *dunlin.ProblemDetails) Errors {
 	messages := map[string][]string{}
 	if invalid, ok := errors.AsType[*typed.Invalid](p); ok {
 		for _, v := range invalid.Violations {
-			name := cmp.Or(v.Name, path.Base(v.Pointer)) // "#" is the whole body
+			name := cmp.Or(v.Name, path.Base(v.Pointer)) // the pointer "#" means the whole body
 			messages[name] = append(messages[name], v.Text())
 		}
 	} else {
@@ -103,5 +104,5 @@ func failure(_ *dunlin.Request, err error) dunlin.Response {
 	case away(err):
 		return dunlin.Problem(&dunlin.ProblemDetails{Status: http.StatusServiceUnavailable, Temporary: true, Cause: err})
 	}
-	return dunlin.Response{} // the answer of the error itself
+	return dunlin.Response{} // the answer is then that of dunlin.Error
 }

@@ -54,7 +54,7 @@ type ListArticles struct {
 	Favorited string `query:"favorited" default:"" description:"username; lists only articles that this user has marked as favorite"`
 }
 
-// BySlug names an article.
+// BySlug selects an article.
 type BySlug struct {
 	Slug string `path:"slug"`
 }
@@ -92,7 +92,7 @@ func (c *conduit) feed(r *dunlin.Request, in Page) (ArticlesBody, error) {
 	return c.list(r, ListArticles{Page: in}, true)
 }
 
-// selected is the condition of a list. $1 is the current user; with $5 only articles by followed authors are listed.
+// selected is the SQL condition of a list. $1 is the current user. If $5 is true, only articles by followed authors are listed.
 const selected = `($2 = '' or a.id in (select article from tags where tag = $2)) and ($3 = '' or u.username = $3)
 	and ($4 = '' or a.id in (select f.article from favorites f join users on users.id = f.reader where users.username = $4))
 	and (not $5 or a.author in (select followed from follows where follower = $1))`
@@ -198,7 +198,7 @@ func scanArticle(from row) (a Article, err error) {
 	err = from.Scan(&a.id, &a.Slug, &a.Title, &a.Description, &a.Body, &a.CreatedAt, &a.UpdatedAt, &a.author,
 		&a.Author.Username, &a.Author.Bio, &a.Author.Image, &a.Author.Following, &a.Favorited, &a.FavoritesCount, &tags)
 	a.TagList = strings.FieldsFunc(tags, func(c rune) bool { return c == '\n' })
-	slices.Sort(a.TagList) // databases sort by their own locale
+	slices.Sort(a.TagList) // the databases may sort in the order of a locale
 	return a, err
 }
 

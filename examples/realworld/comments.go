@@ -34,7 +34,7 @@ type AddComment struct {
 	}
 }
 
-// ByComment names a comment.
+// ByComment selects a comment.
 type ByComment struct {
 	BySlug
 	ID int64 `path:"id"`

@@ -16,11 +16,11 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// connections is the size of the pool for PostgreSQL. Requests beyond wait for a connection until their deadline.
+// connections is the maximum number of connections to the database. Further requests wait for a connection until their deadline.
 const connections = 16
 
-// open opens a SQLite file or a PostgreSQL database, and makes the tables that it does not have. All statements are the
-// same for both.
+// open opens a SQLite file or a PostgreSQL database, and creates missing tables. All other statements of this program are the same
+// for both databases.
 func open(name string) (*sql.DB, error) {
 	id, connect := "bigint generated always as identity primary key", openPostgres
 	if !strings.HasPrefix(name, "postgres://") {
@@ -41,7 +41,7 @@ func open(name string) (*sql.DB, error) {
 	return db, nil
 }
 
-// openPostgres uses connections that cost less than those of package net.
+// openPostgres uses connections of package backend, which need less CPU than those of package net.
 func openPostgres(url string) (*sql.DB, error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -75,8 +75,8 @@ const tables = `
 	create index if not exists articles_by_reader on favorites (reader);
 	create index if not exists comments_by_article on comments (article);`
 
-// transaction runs f in a transaction. It repeats a transaction that the database has ended because of another, so f
-// may run more than once.
+// transaction runs f in a transaction. If the database ends the transaction because of a concurrent one, it repeats the
+// transaction, so f may run up to three times.
 func (c *conduit) transaction(ctx context.Context, f func(tx *sql.Tx) error) error {
 	for attempt := 1; ; attempt++ {
 		err := c.try(ctx, f)
@@ -98,7 +98,7 @@ func (c *conduit) try(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// conflict reports whether PostgreSQL ended a transaction because of another one: a serialization failure or a
+// conflict reports whether PostgreSQL ended a transaction because of a concurrent one: a serialization failure or a
 // deadlock.
 func conflict(err error) bool {
 	var pg *pgconn.PgError
@@ -134,7 +134,7 @@ type querier interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// all reads every row of a query by scan.
+// all calls scan for every row of a query, and returns the results.
 func all[T any](ctx context.Context, db querier, scan func(row) (T, error), query string, args ...any) ([]T, error) {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -163,5 +163,5 @@ func notFoundAs(err error, missing error) error {
 	return err
 }
 
-// timestamp is now, in milliseconds.
+// timestamp returns the current time, to the millisecond.
 func timestamp() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000Z") }

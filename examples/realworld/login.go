@@ -21,7 +21,7 @@ func (c *conduit) sign(user int64) (string, error) {
 	}).SignedString(c.secret)
 }
 
-// login lets requests pass that have the token of a user: Authorization: Token ...
+// login lets requests pass that have a valid token of a user: Authorization: Token ...
 func (c *conduit) login() dunlin.Middleware {
 	return middleware.KeyAuth(middleware.KeyAuthConfig{Scheme: "Token", Check: func(_ *dunlin.Request, token string) (user string, ok bool) {
 		var claims jwt.RegisteredClaims
@@ -31,7 +31,7 @@ func (c *conduit) login() dunlin.Middleware {
 	}})
 }
 
-// optional also lets requests pass that do not try to log in.
+// optional also lets requests without an Authorization field pass.
 func optional(login dunlin.Middleware) dunlin.Middleware {
 	return func(next dunlin.Action) dunlin.Action {
 		withLogin := login(next)
@@ -44,7 +44,7 @@ func optional(login dunlin.Middleware) dunlin.Middleware {
 	}
 }
 
-// userOf returns the id of the current user, 0 without login.
+// userOf returns the ID of the current user, or 0 without login.
 func userOf(r *dunlin.Request) int64 {
 	id, _ := strconv.ParseInt(middleware.User(r), 10, 64)
 	return id
@@ -52,13 +52,13 @@ func userOf(r *dunlin.Request) int64 {
 
 func hash(password string) (string, error) {
 	hashed, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
-	if errors.Is(err, bcrypt.ErrPasswordTooLong) { // in bytes, where the rule of the type counts characters
+	if errors.Is(err, bcrypt.ErrPasswordTooLong) { // bcrypt counts bytes, but maxLength counts characters
 		return "", longPassword
 	}
 	return string(hashed), err
 }
 
-// noPassword is compared if the user does not exist, so that the time of a refusal does not reveal it.
+// noPassword is the hash to compare with if the user does not exist, so that the time of a refusal does not reveal this.
 const noPassword = "$2a$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy"
 
 func matches(hashed, password string) bool {

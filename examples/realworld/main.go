@@ -1,4 +1,4 @@
-// Realworld is the API of Conduit, the blog of the RealWorld specification, on typed operations.
+// Realworld is the API of Conduit, the blog of the RealWorld specification, with typed operations.
 //
 //	go run .                                     serves it on 127.0.0.1:8080 with the SQLite file conduit.db; see /docs
 //	go run . -db postgres://user@host/database   the same on PostgreSQL
@@ -34,7 +34,7 @@ func main() {
 		secret = []byte(rand.Text())
 	}
 	app := newApp(config, &conduit{db: db, secret: secret, log: slog.Default()})
-	if err := app.Run(context.Background()); err != nil { // SIGTERM finishes the requests that are under way
+	if err := app.Run(context.Background()); err != nil { // after SIGTERM, Run waits for the running requests
 		log.Fatal(err)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Profile is a user as others see it.
+// Profile is the public data of a user.
 type Profile struct {
 	Username  string  `json:"username"`
 	Bio       *string `json:"bio"`
@@ -17,7 +17,7 @@ type ProfileBody struct {
 	Profile Profile `json:"profile"`
 }
 
-// ByUsername names a user.
+// ByUsername selects a user.
 type ByUsername struct {
 	Username string `path:"username"`
 }

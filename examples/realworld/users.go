@@ -8,7 +8,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// User is a user as the user sees it.
+// User is the current user, with its private data.
 type User struct {
 	Email    string  `json:"email"`
 	Token    string  `json:"token"`
@@ -46,7 +46,7 @@ type LogIn struct {
 	}
 }
 
-// UpdateUser changes the members that it has. Clients may send the user back as they got it.
+// UpdateUser changes the members that the request contains. Clients may send back a whole User.
 type UpdateUser struct {
 	Body struct {
 		User struct {

@@ -1,7 +1,7 @@
 // Command restart replaces itself without a lost request (graceful restart).
 //
 //	go build -o /tmp/restart ./examples/restart && /tmp/restart
-//	kill -HUP PID     the new process takes over the listener, this one drains
+//	kill -HUP PID     a new process takes over the listener, and the old process drains
 //	kill -TERM PID    the process drains and ends (graceful shutdown)
 package main
 
@@ -19,8 +19,8 @@ func main() {
 	err := newApp(dunlin.Config{
 		Addr: "127.0.0.1:3000",
 		Process: dunlin.ProcessConfig{
-			DrainGrace:   5 * time.Second,  // on SIGTERM: /ready answers 503 until the load balancer has noticed
-			DrainTimeout: 30 * time.Second, // for running requests
+			DrainGrace:   5 * time.Second,  // after SIGTERM: time for the load balancer to detect that /ready answers 503
+			DrainTimeout: 30 * time.Second, // time limit for running requests
 		},
 	}).Run(context.Background())
 	if err != nil {

@@ -26,13 +26,13 @@ func main() {
 func newApp(config dunlin.Config) *dunlin.App {
 	sessions := middleware.NewSessions[visitor](middleware.SessionConfig{
 		Store:    store.NewMemory(store.MemoryConfig{}),
-		Insecure: true, // this example has no TLS; without Insecure the cookie needs it
+		Insecure: true, // this example has no TLS; without Insecure, browsers send the cookie only over TLS
 	})
 	app := dunlin.New(config)
 	app.Use(sessions.Middleware())
 	app.Get("/", dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) {
 		var visits int
-		err := sessions.Update(r, func(v *visitor) error { // may run again if another request changes the session meanwhile
+		err := sessions.Update(r, func(v *visitor) error { // runs again if another request changes the session meanwhile
 			v.Visits++
 			visits = v.Visits
 			return nil

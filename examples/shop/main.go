@@ -1,5 +1,5 @@
-// Shop is a bookshop: an example of a larger service with typed actions, their document and their tests. Its books are in
-// SQLite.
+// Shop is a bookshop: an example of a larger service with typed actions, their OpenAPI document and their tests. The books are
+// in SQLite.
 //
 //	go run . -addr 127.0.0.1:8080                    serves the shop, and logs the staff's key; see /docs
 //	dunlin openapi write -o shop.json .              writes its OpenAPI document
@@ -81,14 +81,14 @@ func main() {
 
 // open opens the database and creates missing tables.
 func open(file string) (*sql.DB, error) {
-	if file != ":memory:" { // other replicas may write, too
+	if file != ":memory:" { // other processes may write to the file at the same time
 		file = "file:" + file + "?_pragma=busy_timeout(30000)&_pragma=journal_mode(wal)&_pragma=synchronous(normal)&_txlock=immediate"
 	}
 	db, err := sql.Open("sqlite", file)
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(1) // one writer; and each connection to :memory: has a database of its own
+	db.SetMaxOpenConns(1) // SQLite has one writer, and each connection to :memory: would have a separate database
 	_, err = db.Exec(`
 		create table if not exists books (
 			id integer primary key, added integer not null, version integer not null, isbn text not null unique, title text not null,
@@ -105,7 +105,7 @@ func open(file string) (*sql.DB, error) {
 	return db, nil
 }
 
-// news sends notices to all listeners. A slow listener misses some.
+// news sends notices to all listeners. A slow listener misses some of them.
 type news struct {
 	mu        sync.Mutex
 	listeners map[chan Notice]bool

@@ -11,8 +11,8 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// The replicas of the shop share a store. It has the orders by idempotency key, the rate of orders of each customer,
-// and the baskets.
+// shared is the state that all processes of the shop share in a store: the responses to orders by idempotency key, the
+// rate limits of customers, and the baskets.
 type shared struct {
 	store   store.Store
 	keys    store.Store // idempotency keys of orders, with their responses
@@ -21,7 +21,7 @@ type shared struct {
 	baskets *middleware.Sessions[basket]
 }
 
-// A basket is the current selection of a visitor: copies by book.
+// A basket is the current selection of a visitor: the number of copies by the ID of the book.
 type basket map[int64]int64
 
 var basketGone = typed.NewFault(409, "basket-gone", "The basket has expired")
@@ -30,16 +30,16 @@ func newShared(st, keys store.Store, bytes int64, perHour int) *shared {
 	return &shared{st, keys, bytes, perHour, middleware.NewSessions[basket](middleware.SessionConfig{Store: st, Cookie: "__Host-basket"})}
 }
 
-// browsing limits the rate of requests of an address. While the store is unavailable, each replica counts for itself:
-// a few requests too many are better than no service.
+// browsing limits the rate of requests of an address. While the store is unavailable, each process counts for itself,
+// because some requests too many are better than no service.
 func (s *shared) browsing() dunlin.Middleware {
 	return typed.Declares(middleware.RateLimit(middleware.RateLimitConfig{
 		Name: "browsing", Limit: 6_000_000, Window: time.Hour, Store: s.store, Away: middleware.RateAwayLimitLocally,
 	}).Middleware(), typed.Status{Code: 429, Description: "Too many requests from this address"})
 }
 
-// once makes orders idempotent. While the store is unavailable, earlier orders are unknown, and orders with a key are
-// refused.
+// once makes orders idempotent. While the store is unavailable, the shop cannot detect repeated orders, so it refuses
+// orders with a key.
 func (s *shared) once() dunlin.Middleware {
 	return typed.Declares(middleware.Idempotency(middleware.IdempotencyConfig{
 		Store: s.keys, StoreBytes: s.bytes, Lease: 10 * time.Minute, Anonymous: true, // customers do not sign in
@@ -51,7 +51,7 @@ func (s *shared) once() dunlin.Middleware {
 		typed.Status{Code: 503, Description: "Temporarily unavailable; try again later"})
 }
 
-// ordering limits the rate of orders per address. While the store is unavailable, all orders are refused.
+// ordering limits the rate of orders of an address. While the store is unavailable, all orders are refused.
 func (s *shared) ordering() dunlin.Middleware {
 	if s.perHour == 0 {
 		return func(next dunlin.Action) dunlin.Action { return next }
@@ -72,10 +72,10 @@ func (s *shared) register(app *dunlin.App) {
 		Summary("Puts books into the basket").Description("The response has the whole basket.")
 }
 
-// Basket is the current selection of a visitor.
+// Basket is the basket of a visitor as clients see it.
 type Basket struct {
 	Copies int64            `json:"copies" minimum:"0" description:"Total number of copies"`
-	Lines  map[string]int64 `json:"lines" description:"Copies by book"`
+	Lines  map[string]int64 `json:"lines" description:"Number of copies by the ID of the book"`
 }
 
 // AddToBasket puts copies into the basket.

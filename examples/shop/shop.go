@@ -17,7 +17,7 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// The shop's faults.
+// These are the faults of the shop.
 var (
 	noBook     = typed.NewFault(404, "no-book", "There is no such book")
 	sameISBN   = typed.NewFault(409, "same-isbn", "There is a book with this ISBN already")
@@ -27,7 +27,7 @@ var (
 	noCover    = typed.NewFault(404, "no-cover", "The book has no cover")
 )
 
-// A shop is the service: its books are in a database, its staff has a key.
+// A shop is the service. Its books are in a database, and its staff has a key.
 type shop struct {
 	books *catalogue
 	key   string
@@ -41,7 +41,7 @@ func (s *shop) register(app *dunlin.App) {
 	app.Get("/stats", s.stats(app), s.onlyStaff).Critical()
 	app.Use(s.browsing())
 	typed.Get(app, "/books", s.list).Name("listBooks").Tags("books").
-		Summary("Lists books").Description("Books come in pages, in the order that is asked for.")
+		Summary("Lists books").Description("The answer is one page of the books, in the order that the parameter sort selects.")
 	typed.Get(app, "/books/{id:int}", s.show).Name("showBook").Tags("books").Faults(noBook).
 		Summary("Shows a book").Description("The header ETag names the version of the book.")
 	typed.Get(app, "/books/{id:int}/cover", s.cover).Name("showCover").Tags("books").Faults(noBook, noCover).
@@ -71,7 +71,7 @@ func (s *shop) register(app *dunlin.App) {
 	openapi.Serve(app, "/docs", config)
 }
 
-// stats shows the statistics of the shop, and of the store that its replicas share.
+// stats shows the statistics of the shop, and of the store that its processes share.
 func (s *shop) stats(app *dunlin.App) dunlin.Action {
 	return func(*dunlin.Request) dunlin.Response {
 		shown := struct {
@@ -93,7 +93,7 @@ var config = openapi.Config{
 	Tags:    []openapi.Tag{{Name: "books", Description: "What there is"}, {Name: "orders", Description: "What is bought"}, {Name: "staff", Description: "For those who run the shop"}},
 }
 
-// onlyStaff passes on requests with the staff key only.
+// onlyStaff lets only requests with the staff key pass.
 func (s *shop) onlyStaff(next dunlin.Action) dunlin.Action {
 	return func(r *dunlin.Request) dunlin.Response {
 		if s.key == "" || subtle.ConstantTimeCompare([]byte(r.Header("X-Staff-Key")), []byte(s.key)) != 1 {
@@ -112,7 +112,7 @@ func (s *shop) show(r *dunlin.Request, in BookID) (ShownBook, error) {
 	return ShownBook{ETag: b.tag(), Body: b}, err
 }
 
-// tag names a version of a book.
+// tag returns the entity tag of a version of a book.
 func (b *Book) tag() string { return fmt.Sprintf(`"%d-%d"`, b.ID, b.Version) }
 
 func (s *shop) add(r *dunlin.Request, in AddBook) (typed.Created[Book], error) {
@@ -143,7 +143,7 @@ func (s *shop) cover(r *dunlin.Request, in BookID) (dunlin.Response, error) {
 	if err != nil {
 		return dunlin.Response{}, err
 	}
-	return dunlin.Bytes(kind, data).Header("X-Content-Type-Options", "nosniff"), nil // the staff may have uploaded something other than a picture
+	return dunlin.Bytes(kind, data).Header("X-Content-Type-Options", "nosniff"), nil // the uploaded file may not be a picture
 }
 
 func (s *shop) order(r *dunlin.Request, in PlaceOrder) (typed.Created[Order], error) {
@@ -183,7 +183,7 @@ func (s *shop) watch(*dunlin.Request, struct{}) (typed.EventsOf[Notice], error) 
 	}, nil
 }
 
-// A catalogue keeps books in a database.
+// A catalogue stores books in a database.
 type catalogue struct{ db *sql.DB }
 
 const columns = "id, added, version, isbn, title, author, genre, cents, stock, tags, blurb"
@@ -200,7 +200,7 @@ func (s *catalogue) list(ctx context.Context, in ListBooks) (Page[Book], error) 
 	if err := s.db.QueryRowContext(ctx, "select count(*) from books where "+where, args...).Scan(&p.Total); err != nil {
 		return p, err
 	}
-	// The rule of Sort permits only known columns.
+	// Sort is safe in SQL, because the tag enum of ListBooks.Sort permits only three columns.
 	rows, err := s.db.QueryContext(ctx, "select "+columns+" from books where "+where+" order by "+in.Sort+", id limit ? offset ?", append(args, in.Limit, in.Offset)...)
 	if err != nil {
 		return p, err
@@ -219,7 +219,7 @@ func (s *catalogue) list(ctx context.Context, in ListBooks) (Page[Book], error) 
 	return p, rows.Err()
 }
 
-// all yields every book while it reads them.
+// all yields every book while it reads the rows of the database.
 func (s *catalogue) all(ctx context.Context) func(yield func(Book, error) bool) {
 	return func(yield func(Book, error) bool) {
 		rows, err := s.db.QueryContext(ctx, "select "+columns+" from books order by id")
@@ -261,7 +261,7 @@ func (s *catalogue) find(ctx context.Context, id int64) (Book, error) {
 	return scan(s.db.QueryRowContext(ctx, "select "+columns+" from books where id = ?", id))
 }
 
-// values are the columns that people set.
+// values returns the values of the columns that the staff can set.
 func (d *BookData) values() []any {
 	blurb := sql.NullString{String: d.Blurb.Value, Valid: d.Blurb.Set}
 	tags, _ := json.Marshal(d.Tags) // strings can always be encoded
@@ -315,7 +315,7 @@ func (s *catalogue) remove(ctx context.Context, id int64) error {
 	return found(s.db.ExecContext(ctx, "delete from books where id = ?", id))
 }
 
-// found returns a fault if a statement has affected no book.
+// found returns the fault noBook if a statement has affected no row.
 func found(result sql.Result, err error) error {
 	if err != nil {
 		return err
@@ -343,7 +343,7 @@ func (s *catalogue) cover(ctx context.Context, id int64) (kind string, data []by
 	return media.String, data, err
 }
 
-// order removes the copies from the stock and reports the remaining number.
+// order stores an order and removes the copies from the stock. left has the remaining stock of each book.
 func (s *catalogue) order(ctx context.Context, mail string, lines []OrderLine) (o Order, left []Notice, err error) {
 	o = Order{Mail: mail, Lines: lines, At: time.Now().UTC()}
 	seen := map[int64]bool{}

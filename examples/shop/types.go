@@ -6,10 +6,10 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// A Genre is one of a few.
+// A Genre is one of the values of Enum.
 type Genre string
 
-// Enum lists the genres that there are.
+// Enum returns all genres.
 func (Genre) Enum() []Genre { return []Genre{"novel", "crime", "poetry", "science", "children"} }
 
 // A Book is an item of the shop.
@@ -69,7 +69,7 @@ type ListBooks struct {
 	Sort   string  `query:"sort" default:"title" enum:"title,author,cents"`
 }
 
-// BookID names a book by its path.
+// BookID is the ID of a book in the path.
 type BookID struct {
 	ID int64 `path:"id" minimum:"1"`
 }
@@ -83,7 +83,7 @@ type ShownBook struct {
 // AddBook adds a book.
 type AddBook struct{ Body BookData }
 
-// ReplaceBook replaces a book, if it is of the version that is named.
+// ReplaceBook replaces a book. With Version it does so only if the book has this version.
 type ReplaceBook struct {
 	BookID
 	Version typed.Optional[int64] `query:"version" minimum:"1" description:"Refuses the change if the book has another version"`

@@ -27,7 +27,7 @@ func newApp(config dunlin.Config) *dunlin.App {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// Paths without a file get the page when a browser navigates to them. Files with a fingerprint in their names are cached for a year.
+	// When a browser navigates to a path without a file, it gets index.html. Files with a fingerprint in their names are cached for a year.
 	static, err := middleware.Static(middleware.StaticConfig{FS: files, Fallback: "index.html"})
 	if err != nil {
 		log.Fatal(err)

@@ -24,7 +24,7 @@ func newApp(config dunlin.Config) *dunlin.App {
 	return app
 }
 
-// clock sends events until the client leaves or the server drains: then Done is closed.
+// clock sends events until Done is closed, because the client has disconnected or the server drains.
 func clock(*dunlin.Request) dunlin.Response {
 	return dunlin.SSE(func(events *dunlin.Events) error {
 		second := time.NewTicker(time.Second)

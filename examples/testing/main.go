@@ -1,4 +1,5 @@
-// Command testing is a small service with tests: in memory, of a typed operation, and on both engines. See main_test.go.
+// Command testing is a small service whose tests, in main_test.go, show three ways: in memory, of a typed operation, and on both
+// engines.
 //
 //	go test ./examples/testing
 package main
@@ -25,7 +26,7 @@ type CreateNote struct {
 	}
 }
 
-// FindNote names a note.
+// FindNote selects a note.
 type FindNote struct {
 	ID int `path:"id"`
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// folder is an os.Root: no file name leads out of it.
+// A folder is an os.Root, so a file name from a client cannot lead out of it.
 type folder struct{ *os.Root }
 
 func main() {
@@ -37,7 +37,7 @@ func newApp(config dunlin.Config, dir string) *dunlin.App {
 	return app
 }
 
-// save copies each file of the form to the folder. It holds a part of one file in memory at a time.
+// save copies each file of the form to the folder. At any time it has only a part of one file in memory.
 func (f folder) save(r *dunlin.Request) (dunlin.Response, error) {
 	sizes := map[string]int64{}
 	for part, err := range r.Parts() {
@@ -45,9 +45,9 @@ func (f folder) save(r *dunlin.Request) (dunlin.Response, error) {
 			return dunlin.Response{}, err
 		}
 		if part.FileName() == "" {
-			continue // a field
+			continue // the part is a field, not a file
 		}
-		to, err := f.Create(part.FileName()) // the base name: a client cannot choose the folder
+		to, err := f.Create(part.FileName()) // FileName returns the base name, so a client cannot choose the folder
 		if err != nil {
 			return dunlin.Response{}, err
 		}

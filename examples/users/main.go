@@ -1,4 +1,4 @@
-// Command users is Dunlin's reference service. It has one route for each feature and can be read in a minute.
+// Command users is Dunlin's reference service, which the benchmarks measure. It has one route for each feature.
 //
 //	go run ./examples/users -addr 127.0.0.1:3000 -engine auto
 package main
@@ -69,7 +69,7 @@ func newApp(config dunlin.Config) *dunlin.App {
 	app.Get("/ticks", ticks)
 	app.Get("/panic", func(*dunlin.Request) dunlin.Response { panic("requested by the client") })
 	app.Get("/stats", func(*dunlin.Request) dunlin.Response { return dunlin.JSON(app.Stats()) }).Critical()
-	app.Get("/paths/{rest...}", plaintext) // the cost of a catch-all for paths of any length
+	app.Get("/paths/{rest...}", plaintext) // to measure a catch-all with paths of any length
 	app.Get("/healthz", app.Readiness()).Critical()
 	return app
 }
@@ -134,7 +134,7 @@ func events(*dunlin.Request) dunlin.Response {
 	})
 }
 
-// ticks sends a numbered line each second through an ordinary stream.
+// ticks sends a numbered line each second in a response that is streamed as text.
 func ticks(r *dunlin.Request) dunlin.Response {
 	return dunlin.Stream("text/plain; charset=utf-8", func(w io.Writer) error {
 		every := time.NewTicker(time.Second)

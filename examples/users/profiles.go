@@ -8,8 +8,8 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// profileRate is the rate at which Go samples allocations in programs that contain net/http/pprof. Sampling costs memory and
-// time, so this program does not sample unless -pprof requests profiles.
+// profileRate is Go's default rate for sampling allocations. Sampling costs memory and time, so this program samples only if
+// the flag -pprof is set.
 var profileRate = stopSampling()
 
 func stopSampling() (rate int) {
@@ -20,7 +20,7 @@ func stopSampling() (rate int) {
 // addProfiles serves net/http/pprof on an inner address of the app.
 func addProfiles(app *dunlin.App, addr string) {
 	runtime.MemProfileRate = profileRate
-	mux := http.NewServeMux() // not the default one, which any package may add to
+	mux := http.NewServeMux() // not http.DefaultServeMux, to which any package may add routes
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)

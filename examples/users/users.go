@@ -7,7 +7,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// A User is an element of the list of a thousand users, which each request builds again.
+// A User is an element of a list of a thousand users. Each request builds a new list.
 type User struct {
 	Id         int
 	Age        int
@@ -31,7 +31,7 @@ func listUsers(*dunlin.Request) dunlin.Response {
 	return dunlin.JSON(users)
 }
 
-// streamUsers sends the same array without building the slice.
+// streamUsers sends the array of listUsers without building the slice.
 func streamUsers(*dunlin.Request) dunlin.Response { return dunlin.JSONSeq(eachUser()) }
 
 func eachUser() iter.Seq[User] {

@@ -18,7 +18,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// maxAge is the maximum age of a message. An older one may be a recorded copy.
+// maxAge is the maximum age of a message. An older message may be a copy that an attacker has recorded.
 const maxAge = 5 * time.Minute
 
 func main() {
@@ -34,7 +34,7 @@ func main() {
 func newApp(config dunlin.Config, secret []byte) *dunlin.App {
 	app := dunlin.New(config)
 	app.Post("/hooks", dunlin.Try(func(r *dunlin.Request) (dunlin.Response, error) {
-		body, err := r.Bytes() // exactly as sent: the signature covers the bytes
+		body, err := r.Bytes() // the bytes as sent, which the signature covers
 		if err != nil {
 			return dunlin.Response{}, err
 		}
@@ -43,7 +43,7 @@ func newApp(config dunlin.Config, secret []byte) *dunlin.App {
 		if age := time.Since(time.Unix(seconds, 0)).Abs(); err != nil || age > maxAge || !signed(secret, id, at, body, r.Header("Webhook-Signature")) {
 			return dunlin.Problem(&dunlin.ProblemDetails{Status: 401, Detail: "the signature or the time of the message is wrong"}), nil
 		}
-		log.Printf("message %s: %s", id, body) // a message may come twice: a real service remembers the IDs of handled messages
+		log.Printf("message %s: %s", id, body) // a message may arrive twice: a real service remembers the IDs of handled messages
 		return dunlin.NoContent(), nil
 	}))
 	return app

@@ -1,4 +1,4 @@
-// Command quickstart is the example of README.md; a test keeps the two the same.
+// Command quickstart is the example of README.md. A test checks that both have the same code.
 package main
 
 import (
