@@ -16,10 +16,10 @@
 //	response.go   answers and problems
 //	schema.go     types as schemas
 //	names.go      names of types and operations
-//	path.go       patterns as path templates
+//	path.go       route patterns as path templates
 //	serve.go      the page and the document over HTTP
-//	export.go     a document without listening
+//	export.go     writing the document without starting the server
 //	diff.go       breaking changes between two documents
 //	compare.go    schemas of two documents
-//	write.go      JSON whose members are in order
+//	write.go      JSON objects that keep the order in which members were added
 package openapi

@@ -12,9 +12,10 @@ import (
 //	bytes     61      E2      82      AC      'a' and '€'
 //	state  S0    S1   (S1,E2) (S1,E2 82)  S2
 //
-// If the expression does not distinguish the runes that begin with the bytes of a partly read sequence, only the class of these runes
-// and the length of the sequence are part of the state. This keeps the number of states small. As in package regexp, each byte of an
-// invalid sequence counts as U+FFFD. That a sequence is invalid is known only at the next byte, so the next byte is then read again.
+// A class is a set of runes that the expression does not distinguish. If all runes that begin with the bytes read so far are in one
+// class, the state has this class, and not the bits of the rune. This keeps the number of states small. As in package regexp, each
+// byte of an invalid sequence counts as U+FFFD. An invalid sequence is detected at the first byte that cannot continue it. This byte
+// is then read once more, as the beginning of the next sequence.
 
 const (
 	// maxStates is the maximum number of states during construction. maxTable is the maximum number of entries of the table, of two
@@ -33,7 +34,7 @@ type sequence struct {
 }
 
 type builderState struct {
-	set int // number of a pcSet of the rune machine
+	set int // number of a pcSet of the rune machine, see runes.go
 	seq sequence
 }
 

@@ -14,7 +14,7 @@ import (
 //	                                └ catch-all
 //
 // The pattern "/" is one empty static segment. A trailing slash is an empty last segment. A segment that combines text and
-// parameters has the rank constrained, because the text constrains its values.
+// parameters has the rank of a constrained parameter, because the text constrains its values.
 
 // A rank is a kind of segment. A lookup tries segments with a smaller rank first.
 type rank uint8
@@ -125,7 +125,8 @@ func (p *patternParser) parse() (*pattern, error) {
 	}
 }
 
-// checkSegment refuses a segment that no clean path could match.
+// checkSegment refuses a segment that no path or host can match, a catch-all in the wrong place, and the parameter syntax of
+// other routers.
 func (p *patternParser) checkSegment(seg segment, start int, last bool) error {
 	switch {
 	case seg.rank == catchAll && p.separator != '/':
@@ -148,8 +149,8 @@ func (p *patternParser) checkSegment(seg segment, start int, last bool) error {
 	return nil
 }
 
-// nameIn returns the name of a parameter at the beginning of a segment that is written in the syntax of another router. Without
-// such a name it returns otherwise.
+// nameIn returns the parameter name in s, which is the rest of a segment after : or * in the syntax of another router. If s has
+// no name, it returns the argument otherwise.
 func nameIn(s, otherwise string) string {
 	if name := strings.TrimRight(s, "?*+"); name != "" && !strings.ContainsAny(name, "(){}<>:*") {
 		return name
@@ -258,7 +259,7 @@ func (p *patternParser) literal() (string, error) {
 }
 
 // percent parses a '%' in a pattern. %2F and %25 are unchanged, as in canonical paths. %3A and %2A represent the colon and the
-// asterisk. Any other '%' represents itself.
+// asterisk. A '%' without two hexadecimal digits represents itself. Any other escape is refused.
 func (p *patternParser) percent() (string, error) {
 	rest := p.text[p.pos:]
 	if len(rest) < 3 || !isHex(rest[1]) || !isHex(rest[2]) {

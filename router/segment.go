@@ -4,8 +4,8 @@ import "strings"
 
 // This file matches one segment. A segment with several parameters is parsed from right to left. Each text is found at its last
 // occurrence, so the leftmost parameter is as long as possible: {file}.{ext} parses "archive.tar.gz" as "archive.tar" and "gz".
-// A segment is parsed in exactly one way, without backtracking, so the time is linear in its length. Afterwards the constraints
-// accept or refuse the values.
+// A segment is parsed in exactly one way, without backtracking, so the time is linear in its length. Constraints do not affect
+// how a segment is divided; they only accept or refuse the values.
 
 // match matches the segment path[start:end] and records the values of its parameters. The first parameter has the index k.
 func (seg *segment) match(path string, start, end, k int, s *state) bool {
@@ -69,7 +69,7 @@ func (seg *segment) matchParts(path string, start, end, k int, s *state) bool {
 	return true
 }
 
-// lastIndex is strings.LastIndex for canonical text. The two digits of an escape do not match text.
+// lastIndex is strings.LastIndex for canonical text, except that it ignores occurrences that begin at a digit of an escape.
 func lastIndex(s, text string) int {
 	for end := len(s); ; {
 		at := strings.LastIndex(s[:end], text)

@@ -32,7 +32,7 @@ func sortedMapKeys(v reflect.Value) []mapKey {
 
 func bytesReader(b []byte) io.Reader { return bytes.NewReader(b) }
 
-// textOf formats a value as a parameter. A setter parses such text.
+// textOf formats a value as a parameter. The setter of the parameter parses this text.
 func textOf(v reflect.Value) (string, error) {
 	switch t := v.Type(); {
 	case t == timeType:
@@ -55,7 +55,7 @@ func textOf(v reflect.Value) (string, error) {
 	case reflect.Float32, reflect.Float64:
 		return strconv.FormatFloat(v.Float(), 'g', -1, v.Type().Bits()), nil
 	}
-	return "", fmt.Errorf("a value of type %s has no text", v.Type())
+	return "", fmt.Errorf("a value of type %s cannot be written as a parameter", v.Type())
 }
 
 var textMarshalerType = reflect.TypeFor[encoding.TextMarshaler]()

@@ -1,19 +1,20 @@
 package jsonwire
 
-// A map or slice that grows step by step is copied at each step, and the smaller copies become garbage. Therefore a container of
-// type any that has reached countedFrom elements counts the remaining elements in the text, and then grows once.
+// A map or slice that grows step by step is copied at each step, and the smaller copies become garbage. Therefore, when a []any, a
+// map[string]any or a map[string]string has countedFrom elements, the decoder counts the remaining elements in the text and makes
+// room for all of them at once.
 
-// countedFrom is the number of elements after which the rest of an object or array is counted.
+// countedFrom is the number of elements after which the remaining elements of an object or array are counted.
 const countedFrom = 8
 
-// maxReadAhead limits the bytes that are read ahead to this multiple of the length of the text, so that nested objects cost linear
-// time.
+// maxReadAhead limits the number of bytes that are read ahead while one text is decoded. It is a multiple of the length of the
+// text. Without the limit, deeply nested objects would cost quadratic time.
 const maxReadAhead = 2
 
-// ahead returns the number of elements from position i to the end of the object or array that contains i. Position i is in or after
-// an element. each is the minimum number of bytes of an element and its comma. The result is a lower bound if the limit
-// maxReadAhead was reached, and a guess if the text is not valid JSON. The result does not exceed the number of elements that the
-// limits allow.
+// ahead returns the number of elements that follow the current element in its object or array. Position i is in the current element
+// or directly after it. The argument each is the minimum number of bytes of an element and its comma. The result is a lower bound
+// if the limit maxReadAhead was reached, and a guess if the text is not valid JSON. The result does not exceed the number of
+// elements that the limits allow.
 func (d *decoder) ahead(i, each int) int {
 	start, end := i, min(len(d.data), i+maxReadAhead*len(d.data)-d.readAhead)
 	n, depth := 0, 0
@@ -42,10 +43,10 @@ func (d *decoder) ahead(i, each int) int {
 }
 
 // boxes allocates the numbers and short strings that are stored in interfaces, in blocks of several values. An interface that is
-// retained keeps its block and the pieces of memory that hold its strings alive.
+// retained keeps its whole block alive, and the memory of all strings in the block.
 //
-// Invariant: the values that were taken from a block belong to interfaces and are never written again. numbers and texts are the
-// unused rest of their blocks.
+// Invariant: the values that were taken from a block belong to interfaces and are never written again. The fields numbers and texts
+// are the unused rests of the current blocks.
 type boxes struct {
 	numbers []float64
 	texts   []string

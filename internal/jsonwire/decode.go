@@ -16,13 +16,13 @@ type Decoder struct {
 // Strictness selects refusals that encoding/json does not have and that are compiled into the decoder. With the zero value the
 // decoder behaves like encoding/json.
 type Strictness struct {
-	// RefuseNull refuses null, except for a pointer, an interface, a Wrapper, json.RawMessage, or a type with a method UnmarshalJSON.
-	// encoding/json accepts null for every type and leaves most values unchanged.
+	// RefuseNull refuses null, except for a pointer, an interface, a Wrapper with AcceptNull, json.RawMessage, and types other than
+	// time.Time that have a method UnmarshalJSON. encoding/json accepts null for every type and leaves most values unchanged.
 	RefuseNull bool
 }
 
-// Limits bounds the contents of a text, and selects refusals that encoding/json does not have. With the zero value the decoder
-// behaves like encoding/json.
+// Limits bounds the contents of a text, and selects differences from encoding/json. With the zero value the decoder behaves like
+// encoding/json.
 type Limits struct {
 	UnknownMembers    bool // refuse members that the struct does not have
 	DuplicateMembers  bool // refuse duplicate names, except in unknown members, json.RawMessage and types with methods
@@ -39,7 +39,8 @@ type Limits struct {
 // maxDepth is the maximum nesting of objects and arrays in encoding/json.
 const maxDepth = 10_000
 
-// decoders holds the decoders without rules, by type. The mutex compiling guards writes to decoders, and plainCompiler.
+// decoders holds the decoders without rules, by type. Writes to decoders and all uses of plainCompiler are guarded by compiling, the
+// mutex of table.go.
 var (
 	decoders      sync.Map // reflect.Type to *Decoder
 	plainCompiler = decodeCompiler{compiled: map[decodeKey]*decodePlan{}}
@@ -59,8 +60,8 @@ func DecoderFor(t reflect.Type) *Decoder {
 	return actual.(*Decoder)
 }
 
-// Compile returns a decoder of type t. The decoder checks the rules that ruler returns for the fields, and rules, which apply to the
-// whole value and may be nil. The error names the field with invalid rules.
+// Compile returns a decoder of type t. The decoder checks the rules that ruler returns for the fields, and the argument rules, which
+// apply to the whole value. Both arguments may be nil. The error names the field or type with invalid rules.
 func Compile(t reflect.Type, rules *Rules, ruler Ruler, s Strictness) (*Decoder, error) {
 	c := decodeCompiler{compiled: map[decodeKey]*decodePlan{}, ruler: ruler, strict: s.RefuseNull}
 	d := &Decoder{plan: c.compile(t, true), typ: t}
@@ -140,8 +141,8 @@ var noLimits = Limits{}.Filled()
 
 // decoder is the state of one call, on the stack of that call.
 //
-// Its methods read one part of the text from position i, and return the position after that part, or -1 if the text is refused. Then
-// problem has the reason, unless the text is refused because room had no memory.
+// Its methods read one part of the text from position i, and return the position after that part, or -1 if the text is refused. The
+// field problem then has the reason. It is unset if the text is refused because d.room has no memory.
 type decoder struct {
 	data      []byte
 	strings   Strings
@@ -149,7 +150,7 @@ type decoder struct {
 	limits    Limits
 	depth     int // number of levels by which objects and arrays may still be nested
 	elements  int // number of members and elements that the text may still have
-	readAhead int // number of bytes that were read ahead, see ahead
+	readAhead int // number of bytes that the method ahead has read
 	count     int // number of elements of the last array, or members of the last map
 	free      int // bytes that may be allocated before the next reservation in room
 	room      Room

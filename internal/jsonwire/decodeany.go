@@ -38,7 +38,7 @@ func (d *decoder) any(i int) (v any, next int) {
 	}
 }
 
-// anyNumber is the plan that an error names if a number overflows float64.
+// anyNumber is the plan whose type an error names if a number overflows float64.
 var anyNumber = &decodePlan{op: opFloat64, typ: float64Type}
 
 func (d *decoder) anyObject(start int) (v any, next int) {
@@ -106,8 +106,9 @@ func (d *decoder) anyArray(start int) (v any, next int) {
 	return made, i
 }
 
-// growAny returns made with room for one more element, which ends before data[i:]. It doubles the capacity of a short slice. For a longer
-// slice it counts the remaining elements in the input and allocates room for all of them. The result is nil if room has no memory.
+// growAny returns a copy of made with room for one more element, which ends before data[i:]. It doubles the capacity of a short slice.
+// For a longer slice it counts the remaining elements in the text and makes room for all of them. The result is nil if d.room has no
+// memory.
 func (d *decoder) growAny(made []any, i int) []any {
 	n := len(made)
 	more := max(n, 1)

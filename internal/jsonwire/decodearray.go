@@ -17,8 +17,8 @@ func (d *decoder) slice(p *decodePlan, m memory, start int) int {
 				return -1
 			}
 		}
-		// The address is computed for each element, because the code that decodes an element may change the slice through an
-		// interface.
+		// The address is computed for each element, because an element may be an interface that contains a pointer to the
+		// slice. Decoding such an element changes the slice.
 		at, after := h.first().at(uintptr(n)*p.size), 0
 		if p.elem.op == opStruct && i < len(d.data) && d.data[i] == '{' { // faster than a call of value
 			after = d.object(p.elem, at, i)
@@ -48,15 +48,15 @@ const (
 	firstBytes    = 256 // initial capacity of a slice in bytes, for at most firstElements elements
 	firstElements = 8
 	steadyLength  = 64       // a slice of at least this length grows according to the remaining length of the text
-	guessedBytes  = 64 << 10 // maximum size in bytes of a slice whose length is estimated
+	guessedBytes  = 64 << 10 // size in bytes up to which the capacity of a slice that is the whole text may grow at once
 )
 
 // grow makes room for more elements in the slice at m. The slice has n elements, which were read from data[start:i]. grow
 // doubles the capacity of a short slice. For a slice of at least steadyLength elements, and for a slice that is the whole text,
 // grow estimates the final number of elements: it assumes that the rest of the text consists of elements of the same size.
-// Because this is a guess, the new length is at most four times n. If the slice is the whole text, the bound is eight times n
-// or guessedBytes, whichever is larger. The new length is never more than the number of elements that the limits allow. grow
-// returns false if room has no memory.
+// Because this is a guess, the new capacity is at most four times n. If the slice is the whole text, the bound is eight times n
+// or guessedBytes, whichever is larger. The new capacity is never more than the number of elements that the limits allow. grow
+// returns false if d.room has no memory.
 func (d *decoder) grow(p *decodePlan, m memory, n, start, i int) bool {
 	size := max(int(p.size), 1)
 	want := max(2*n, min(firstElements, max(1, firstBytes/size)))
@@ -81,10 +81,10 @@ func (d *decoder) grow(p *decodePlan, m memory, n, start, i int) bool {
 	return true
 }
 
-// wholeStart is the maximum offset at which an array counts as the whole text, since white space may precede the array.
+// wholeStart is the maximum offset of an array that counts as the whole text. White space may precede the array.
 const wholeStart = 64
 
-// array reads an array into a Go array. Extra elements are dropped, and missing ones become zero.
+// array reads an array into a Go array. Extra elements of the text are dropped, and missing elements become zero.
 func (d *decoder) array(p *decodePlan, m memory, start int) int {
 	if d.depth--; d.depth < 0 {
 		return d.refuse(ProblemDepth, start)

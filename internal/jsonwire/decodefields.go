@@ -13,7 +13,7 @@ import (
 //
 // Most texts have their members in the order of the fields, so a name is first compared with the name of the next field. If the names
 // differ, the hash of the name selects the only member that can have this name. This requires a seed for which the hashes of all names
-// differ. index finds one for almost every type; for the others it uses maps.
+// differ. The method index finds such a seed for almost every type. For the other types it fills the map exact instead of the table.
 type objectPlan struct {
 	members []member
 	names   []memberNames
@@ -22,11 +22,11 @@ type objectPlan struct {
 	shift   uint8
 	exact   map[string]int16 // used if there is no table
 	folded  map[string]int16 // first member by folded name
-	longest int              // maximum length of the name of a member in a text, in bytes
+	longest int              // maximum length of the name of a member in a text, in bytes, with every byte written as an escape
 
 	// watched reports whether the decoder must check at the end of an object which members were present.
 	watched  bool
-	all      memberSet // required members and members with defaults: if all of them are present, only requires is checked
+	all      memberSet // required members, and members with defaults that are not ignored; if an object has all of them, decoder.ended is called only if requires is not nil
 	required []int16
 	requires []dependency
 	defaults []int16
@@ -34,28 +34,29 @@ type objectPlan struct {
 
 const noMember = -1
 
-// A dependency requires the member needs if the member has is present.
+// A dependency is a rule for two members, which it identifies by index: if the member has is present, the member needs must be
+// present, too.
 type dependency struct {
 	has, needs int16
 }
 
-// A member is a member of an object: the offset of its value and the way to read the value. The name is compared together with its
-// quotes and colon, as it appears in the text, 16 bytes at once. A member fills one cache line.
+// A member describes one member of an object: the offset of its value in the struct, and how the value is read. The name is compared
+// together with its quotes and colon, as it appears in the text, 16 bytes at once. A member fills one cache line.
 type member struct {
 	key    [2]uint64
-	mask   [2]uint64 // bytes of the words that are compared
+	mask   [2]uint64 // 0xFF for each byte of key that is compared, 0 for the padding
 	value  *decodePlan
 	offset uintptr
 	extra  *memberExtra // nil if the name fits into key and the field is not reached through a pointer
 	keyLen int32
-	op     op // copy of value.op, which keeps the loop in this cache line
+	op     op // value.op, opQuickText or opIndirect; stored here so that no other cache line is needed to select the operation
 }
 
 // memberExtra holds rarely used fields of a member.
 type memberExtra struct {
 	long   string // the part of the name with quotes and colon that does not fit into key
 	hops   []hop  // pointers to embedded structs
-	closed bool   // the field is an embedded pointer of an unexported type, which cannot be set
+	closed bool   // the field is an embedded pointer to an unexported type; encoding/json cannot set such a field
 }
 
 // A hop is a pointer to an embedded struct that is followed to reach a field.
@@ -65,7 +66,8 @@ type hop struct {
 	closed bool         // the type is unexported: encoding/json cannot set the pointer
 }
 
-// memberNames holds the parts of a member that only lookups and errors need.
+// memberNames holds the parts of a member that are not needed while its value is read: the name, for lookups and errors, and the
+// default.
 type memberNames struct {
 	name     string
 	byAbsent []byte // JSON of the default, or nil
@@ -104,7 +106,7 @@ func (c *decodeCompiler) compileObject(p *decodePlan) {
 				m.setValue(c.withRules(value, &rules.Rules, owner.String()+"."+field.Name))
 			})
 		} else {
-			// A recursive type is not yet complete here.
+			// If the type of the field is recursive, its plan is not yet complete here.
 			c.pending = append(c.pending, func() { m.setValue(value) })
 		}
 		if _, taken := o.folded[string(appendFolded(nil, []byte(f.name)))]; !taken {
@@ -137,7 +139,8 @@ func (c *decodeCompiler) reachField(m *member, t reflect.Type, path []int) (fiel
 // compileMember returns the plan of a field, without rules.
 func (c *decodeCompiler) compileMember(field reflect.StructField, quoted bool) *decodePlan {
 	if !field.IsExported() && field.Type.Kind() == reflect.Struct {
-		// A struct of an unexported type that is embedded under a name of its tag has no methods that can be called.
+		// The field is an embedded struct of an unexported type, to which a tag gives a name. encoding/json cannot call methods on
+		// such a field, so only its kind counts.
 		p := c.newPlan(field.Type)
 		c.compileKind(p)
 		return p
@@ -185,7 +188,8 @@ func (m *member) setKey(key string) {
 	}
 }
 
-// matches reports whether data contains the quoted name of the member and a colon at i. At least 16 bytes must follow from i on.
+// matches reports whether data contains the quoted name of the member and a colon at i. data must have at least keyBlock bytes from i
+// on.
 func (m *member) matches(data []byte, i int) bool {
 	if (load64(data, i)^m.key[0])&m.mask[0]|(load64(data, i+8)^m.key[1])&m.mask[1] != 0 {
 		return false
@@ -193,7 +197,7 @@ func (m *member) matches(data []byte, i int) bool {
 	return m.extra == nil || strings.HasPrefix(bytesString(data[i+keyBlock:]), m.extra.long)
 }
 
-// matchesEnd is matches for the last bytes of a text, which it pads with zeros; no key contains a zero byte.
+// matchesEnd is matches for the last bytes of a text, which are fewer than keyBlock. It pads them with zeros, which no key contains.
 func (m *member) matchesEnd(rest []byte) bool {
 	var block [keyBlock]byte
 	copy(block[:], rest)
@@ -213,7 +217,9 @@ func (c *decodeCompiler) watch(p *decodePlan, all []MemberRules) {
 		if rules.Default != nil {
 			o.defaults = append(o.defaults, int16(i))
 			if rules.Ignored {
-				o.requires = append([]dependency{}, o.requires...) // not nil, so that ended runs even if all is satisfied
+				// The default of an ignored member is set even if the member is present. With a requires that is not nil, the method
+				// ended is always called.
+				o.requires = append([]dependency{}, o.requires...)
 			} else {
 				o.all.add(i, len(all))
 			}
@@ -234,7 +240,7 @@ func (c *decodeCompiler) watch(p *decodePlan, all []MemberRules) {
 
 // tryDefault decodes a default once, so that Compile returns an error for an invalid default.
 func (c *decodeCompiler) tryDefault(p *decodePlan, i int, path string) {
-	// This step is pending because all rules must have been applied before it runs.
+	// The step is appended a second time, so that it runs after the steps that apply rules, which are already in c.pending.
 	c.pending = append(c.pending, func() {
 		if c.err != nil {
 			return
@@ -251,7 +257,7 @@ func (c *decodeCompiler) tryDefault(p *decodePlan, i int, path string) {
 	})
 }
 
-// index makes the table of names.
+// index fills the table with a seed for which the hashes of all names differ. If it finds no such seed, it fills the map exact.
 func (o *objectPlan) index() {
 	if len(o.members) == 0 {
 		o.table, o.shift = []int16{noMember}, 63

@@ -24,7 +24,8 @@ const (
 	mappedAny
 )
 
-// A mapMember is a member of a map while it is decoded. It is on the heap, because reflect retains pointers.
+// A mapMember is the working memory for one member of a map: a variable for its key, a variable for its value, and the addresses of
+// both.
 type mapMember struct {
 	key, value     reflect.Value
 	keyAt, valueAt memory

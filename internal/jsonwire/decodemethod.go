@@ -42,8 +42,8 @@ func (d *decoder) unmarshal(p *decodePlan, m memory, i int) int {
 	return next
 }
 
-// given returns a copy of b for a user's method. encoding/json forbids the method to retain b. A method that breaks this rule must not
-// see the memory of b when the decoder reuses it.
+// given returns a copy of b for a user's method. encoding/json forbids the method to retain its argument. Without the copy, a method
+// that breaks this rule would see what is later written to the memory of b.
 func (d *decoder) given(b []byte) []byte {
 	if len(b) == 0 {
 		return []byte{}
@@ -88,7 +88,8 @@ func (d *decoder) unmarshalText(p *decodePlan, m memory, i int) int {
 	return next
 }
 
-// intoInterface reads a value into an interface. If the interface holds a pointer, the value is stored where that pointer points.
+// intoInterface reads a value into an interface. As in encoding/json, if the interface holds a pointer that is not nil, the value is
+// stored where the pointer points.
 func (d *decoder) intoInterface(p *decodePlan, m memory, i int) int {
 	null := d.data[i] == 'n'
 	if !m.isNil() {
@@ -123,8 +124,8 @@ func (d *decoder) quoted(p *decodePlan, m memory, i int) int {
 	return next
 }
 
-// quotedText stores the scalar that is written in the string text. encoding/json parses such scalars less strictly than others: it
-// parses numbers with strconv.
+// quotedText stores the scalar that is written in the string text. encoding/json parses such scalars less strictly than other
+// scalars: it parses numbers with strconv.
 func (d *decoder) quotedText(p *decodePlan, m memory, text string) bool {
 	if text == "" {
 		return false

@@ -2,7 +2,7 @@ package jsonwire
 
 import "reflect"
 
-// object reads an object into a struct. It reads strings and integers, the most common members, without a call of value.
+// object reads an object into a struct. It reads strings, the most common members, without a call of the method value.
 func (d *decoder) object(p *decodePlan, m memory, start int) int {
 	if d.depth--; d.depth < 0 {
 		return d.refuse(ProblemDepth, start)
@@ -26,7 +26,7 @@ func (d *decoder) object(p *decodePlan, m memory, start int) int {
 			if i = d.unknown(nameAt, i); i < 0 {
 				return -1
 			}
-			expected-- // the next member may be the expected one
+			expected-- // the next member may be the expected member
 		} else {
 			expected = index
 			f := &o.members[index]
@@ -180,10 +180,10 @@ func (d *decoder) indirect(f *member, m memory, i int) int {
 	return d.value(f.value, m.at(f.offset), i)
 }
 
-// memberSet is the set of members of an object that were present.
+// memberSet is a set of members of an object, by index.
 type memberSet struct {
 	few  [2]uint64
-	many []uint64 // replaces few for structs with more members
+	many []uint64 // replaces few for structs with more than 128 members
 }
 
 // add adds the member with the given index to the set, and reports whether the set did not yet contain it. n is the number of
@@ -198,7 +198,7 @@ func (s *memberSet) add(index, n int) bool {
 	return isNew
 }
 
-// addOfMany is add for structs with more than 64 members. It is not inlined, so that add can be.
+// addOfMany is add for structs with more than 64 members. It is not inlined, so that add can be inlined.
 //
 //go:noinline
 func (s *memberSet) addOfMany(index, n int) bool {
@@ -227,7 +227,8 @@ func (s *memberSet) in(seen *memberSet) bool {
 	return s.many == nil && seen.few[0]&s.few[0] == s.few[0] && seen.few[1]&s.few[1] == s.few[1]
 }
 
-// ended checks that the object that begins at start has all required members. It sets the defaults of missing members.
+// ended checks that the object that begins at start has all members that are required. It sets the defaults of missing members and
+// of ignored members. It returns false if the text is refused.
 func (d *decoder) ended(p *decodePlan, seen *memberSet, m memory, start int) bool {
 	o := p.object
 	for _, i := range o.required {
@@ -252,7 +253,8 @@ func (d *decoder) ended(p *decodePlan, seen *memberSet, m memory, start int) boo
 	return true
 }
 
-// setDefault decodes the default text of a member, which has been checked by Compile. It returns false if room has no memory.
+// setDefault decodes text, the default of a member, into the field. Compile has checked that text is valid. setDefault returns
+// false if d.room has no memory.
 func (d *decoder) setDefault(f *member, m memory, text []byte) bool {
 	run := decoder{data: text, limits: noLimits, depth: maxDepth, elements: noLimits.MaxElements, strings: d.strings, room: d.room, free: d.free - len(text)}
 	i := skipSpace(text, 0)

@@ -76,8 +76,8 @@ func (c *decodeCompiler) newPlan(t reflect.Type) *decodePlan {
 	return &decodePlan{typ: t, strict: c.strict, pointer: typeOf(reflect.Zero(reflect.PointerTo(t)).Interface())}
 }
 
-// compileMethods sets up p if its type has a method to decode JSON, and reports whether it has. UnmarshalJSON takes precedence
-// over UnmarshalText.
+// compileMethods sets up p if its type is time.Time, json.RawMessage, json.Number or a Wrapper, or has a method to decode JSON.
+// It reports whether p is set up. UnmarshalJSON takes precedence over UnmarshalText.
 func (c *decodeCompiler) compileMethods(p *decodePlan, byPointer bool) bool {
 	t := p.typ
 	pointer := reflect.PointerTo(t)
@@ -104,8 +104,8 @@ func (c *decodeCompiler) compileMethods(p *decodePlan, byPointer bool) bool {
 	return true
 }
 
-// compileKind sets up p for a type without methods. It sets op before it compiles inner types, because a recursive inner type
-// reads op.
+// compileKind sets up p by the kind of its type. It sets p.op before it compiles inner types: if one of them contains the type
+// of p again, its compilation reads the op of p, which is still incomplete.
 func (c *decodeCompiler) compileKind(p *decodePlan) {
 	t := p.typ
 	switch t.Kind() {
@@ -140,7 +140,7 @@ func (c *decodeCompiler) compileKind(p *decodePlan) {
 	}
 }
 
-// taken returns the plan of the values of p, or of a default if the member is refused or ignored.
+// taken returns p, or the plan for the member's default if p refuses or ignores all values of the member.
 func (p *decodePlan) taken() *decodePlan {
 	if p.op == opRefused || p.op == opIgnored {
 		return p.elem
@@ -192,7 +192,7 @@ func (c *decodeCompiler) withElemRules(p *decodePlan, rules *Rules, path string)
 	return &made
 }
 
-// check records an error if one of p's checks is for another kind of value.
+// check records an error if a check of p does not apply to the values of p. It then settles the checks (see checks.settle).
 func (c *decodeCompiler) check(p *decodePlan, path string) {
 	inner := p.elem.innermost()
 	for i := range p.checks.list {
@@ -203,7 +203,7 @@ func (c *decodeCompiler) check(p *decodePlan, path string) {
 	p.checks.settle(p.elem)
 }
 
-// finish runs the steps that had to wait until all plans are complete.
+// finish runs the pending steps. It returns the first error of the compilation.
 func (c *decodeCompiler) finish() error {
 	for len(c.pending) > 0 {
 		pending := c.pending

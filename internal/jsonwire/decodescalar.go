@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// string reads a string from the position after its opening quote and returns a safe copy.
+// string reads a string from the position after its opening quote. It returns a copy of the decoded string (see Strings).
 func (d *decoder) string(i int) (s string, next int) {
 	data := d.data
 	end := scanPlain(data, i)
 	if end < len(data) && data[end] == '"' {
-		// d.strings.copy, inlined, since most strings are short.
+		// This is d.strings.copy, inlined, because most strings are short.
 		n := end - i
 		if rest := d.strings.rest; uint(n-1) < copyBlock && len(rest) >= copyBlock && len(data)-i >= copyBlock {
 			*(*[copyBlock]byte)(rest) = [copyBlock]byte(data[i:])
@@ -50,7 +50,7 @@ func (d *decoder) oddString(i, at int) (s string, next int) {
 	return s, next
 }
 
-// word reads a word whose first byte has been checked.
+// word reads one of the words null, true and false. The caller has checked the first byte.
 func (d *decoder) word(i int, word string) int {
 	next, ok := scanWord(d.data, i, word)
 	if !ok {
@@ -68,7 +68,7 @@ func (d *decoder) bool(m memory, i int) int {
 	return d.word(i, "false")
 }
 
-// maxDigits is a number of digits with which an integer cannot overflow 64 bits.
+// maxDigits is the maximum number of digits with which no integer overflows a uint64.
 const maxDigits = 19
 
 // digits64 reads zero or more digits and returns their value n. n is invalid if there are more than maxDigits digits.
@@ -103,7 +103,7 @@ func (d *decoder) int(p *decodePlan, m memory, i int) int {
 	if negative {
 		v = -v
 	}
-	// |v| ≤ 1<<63-1, or v is the minimum value, which equals its negation.
+	// The absolute value n overflows an int64, except for the minimum -1<<63, whose negation is itself.
 	if n > math.MaxInt64 && !(negative && n == 1<<63) {
 		return d.badNumber(p, i, next)
 	}
@@ -163,8 +163,9 @@ func (d *decoder) uint(p *decodePlan, m memory, i int) int {
 	return d.badNumber(p, i, next)
 }
 
-// longInt reads a number that has many digits, a fraction or an exponent. It returns its absolute value n. ok is false if n is
-// not an integer or overflows 64 bits; next is -1 if the text is not a number.
+// longInt reads a number that the methods int and uint do not read themselves: the number has many digits, a fraction or an
+// exponent, or is invalid or too long. n is the absolute value. ok is false if the value is not an integer, overflows 64 bits,
+// or is refused. If it is refused, next is -1.
 func (d *decoder) longInt(i int) (n uint64, next int, ok bool) {
 	next = d.numberEnd(i)
 	if next < 0 {
@@ -224,7 +225,7 @@ func wholeNumber(text []byte) (n uint64, ok bool) {
 	return n, err == nil
 }
 
-// numberEnd checks the grammar of a number and returns its end.
+// numberEnd checks the grammar and the length of a number and returns its end, or -1.
 func (d *decoder) numberEnd(i int) int {
 	next, ok := scanNumber(d.data, i)
 	if !ok {
@@ -236,8 +237,8 @@ func (d *decoder) numberEnd(i int) int {
 	return next
 }
 
-// badNumber refuses the number data[i:next], which does not fit the type of p. If next is negative, the text is not a number and
-// already refused.
+// badNumber refuses the number data[i:next], which does not fit the type of p. If next is negative, the text has already been
+// refused.
 func (d *decoder) badNumber(p *decodePlan, i, next int) int {
 	if next < 0 {
 		return next
@@ -273,8 +274,8 @@ func (d *decoder) float(p *decodePlan, m memory, i int) int {
 	return next
 }
 
-// float64 reads a number. next is negative if the text is not a number. A number with up to 15 digits is an integer divided by a
-// power of ten. float64 represents both exactly, so the result is rounded only once.
+// float64 reads a number. next is negative if the text is refused. A number with up to 15 digits is an integer divided by a
+// power of ten. The type float64 represents both exactly, so the result is rounded only once.
 func (d *decoder) float64(i int) (v float64, next int, ok bool) {
 	data, first := d.data, i
 	if data[i] == '-' {

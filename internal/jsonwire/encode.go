@@ -46,8 +46,8 @@ type encoder struct {
 // deep. encoding/json uses the same value.
 const maxDepthUnchecked = 1000
 
-// A visit identifies a pointer, slice or map that contains the current value. The plan distinguishes a struct from its first field,
-// and the length distinguishes a slice from its prefix.
+// A visit identifies a pointer, slice or map that contains the current value. The plan distinguishes a pointer to a struct from a
+// pointer to the first field of the struct. The length distinguishes a slice from a prefix of the slice.
 type visit struct {
 	plan   *plan
 	first  memory
@@ -64,7 +64,7 @@ func (e *encoder) enter(v visit) *Error {
 
 func (e *encoder) enterDeep(v visit) *Error {
 	if _, cycle := e.seen[v]; cycle {
-		// Value remains unset, because a copy of the value would contain the cycle.
+		// The field Value of the error remains unset, because a copy of the value would contain the cycle.
 		return &Error{Err: &json.UnsupportedValueError{
 			Str: "encountered a cycle via " + v.plan.typ.String(),
 		}}
@@ -146,8 +146,8 @@ func (e *encoder) value(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	return e.method(dst, p, m)
 }
 
-// object appends a struct. It writes numbers and strings, the most common members, without a call of value. It makes room for the
-// key and the value of such a member in one step.
+// object appends a struct. It writes strings and integers of 32 and 64 bits, the most common members, without a call of the method
+// value. It makes room for the key and the value of such a member in one step.
 func (e *encoder) object(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	start := len(dst)
 	fields := p.fields[e.mode]
@@ -264,7 +264,7 @@ func (e *encoder) pointer(dst []byte, p *plan, m memory) ([]byte, *Error) {
 
 // dynamic appends the value that an interface holds.
 func (e *encoder) dynamic(dst []byte, v any) ([]byte, *Error) {
-	// Types that json.Unmarshal stores in an interface need no plan.
+	// nil, strings and booleans are frequent in interfaces and need no plan.
 	switch v := v.(type) {
 	case nil:
 		return append(dst, "null"...), nil
@@ -280,7 +280,7 @@ func (e *encoder) dynamic(dst []byte, v any) ([]byte, *Error) {
 // quoted appends a scalar whose field has the option "string": the scalar is written inside a JSON string.
 func (e *encoder) quoted(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	if p.op == opString {
-		// Append the string's JSON, then append the JSON of that JSON, and move the result to the place of the first.
+		// Append the string's JSON. Append the JSON of that JSON after it, and move it to the start.
 		start := len(dst)
 		dst = appendString(dst, load[string](m), e.esc)
 		once := len(dst)

@@ -17,7 +17,8 @@ type Error struct {
 	tokens []string // path to the value, innermost step first
 }
 
-// maxPointerTokens limits the number of steps in a printed JSON pointer, because in a cycle the path is as long as maxDepthUnchecked.
+// maxPointerTokens limits the number of steps in a printed JSON pointer, because a path that contains a cycle has more than
+// maxDepthUnchecked steps.
 const maxPointerTokens = 32
 
 // Pointer returns the JSON pointer (RFC 6901) of the value that could not be encoded. It is empty for the whole value. A pointer of

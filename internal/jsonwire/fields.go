@@ -14,14 +14,16 @@ import (
 // keyBlock is the number of bytes of a key that are copied without a call. The rest of a longer key is copied separately.
 const keyBlock = 16
 
-// A field is a member of an object: the offset of its value, the operation that writes the value, and the prepared key.
+// A field describes one member of an object: the offset of its value in the struct, the operation that writes the value, and the
+// prepared key.
 //
 // All keys begin with a comma. After the members are written, the first comma is replaced by the opening brace. If the value is a
 // string, the key ends with the opening quote of the value.
 //
-// A field fills one cache line. Therefore data for errors is stored elsewhere.
+// A field contains only what writing the member needs, so that an object needs few cache lines. The names for errors are stored in
+// plan.names.
 type field struct {
-	op     op             // copy of value.op, which keeps the loop in this cache line
+	op     op             // copy of value.op, stored here so that no other cache line is needed to select the operation
 	keyLen int            // number of bytes of key and long
 	key    [keyBlock]byte // first bytes of the key
 	offset uintptr
@@ -33,7 +35,7 @@ type field struct {
 // maxScalar is the length of the longest integer or boolean, -9223372036854775808, in bytes.
 const maxScalar = 20
 
-// compileFields fills p.fields for the struct type p.typ.
+// compileFields fills p.fields and p.names for the struct type p.typ.
 func (p *plan) compileFields(addressable bool) {
 	for _, c := range dominantFields(p.typ) {
 		f := field{}
@@ -77,7 +79,7 @@ func (p *plan) compileFields(addressable bool) {
 			p.fields[mode] = append(p.fields[mode], f)
 		}
 	}
-	for mode := escapings; mode < modes; mode++ { // most types are the same in all views
+	for mode := escapings; mode < modes; mode++ { // most types have the same members in all views, which then share one slice
 		if all := p.fields[mode%escapings]; len(p.fields[mode]) == len(all) {
 			p.fields[mode] = all
 		}
@@ -129,8 +131,8 @@ type candidate struct {
 }
 
 // dominantFields returns the fields of struct type t that become members, in the order in which they are written. If several fields
-// have the same name, the field that is nested least deeply is used. If several of these are at that depth, the one with a name in its
-// tag is used. If this does not decide, all of them are omitted without an error, as in encoding/json.
+// have the same name, the field that is nested least deeply is used. If several of them are at that depth, the field with a name in its
+// tag is used. If this rule does not select a single field, all of them are omitted without an error, as in encoding/json.
 func dominantFields(t reflect.Type) []candidate {
 	var order []string
 	byName := map[string][]candidate{}

@@ -4,32 +4,35 @@
 // On first use, a type is compiled into a plan: the offset of each part, and the operation that writes or reads the part. Later calls
 // follow the plan through the memory of the value.
 //
-//	jsonwire.go  the three functions that encode
-//	plan.go      types into plans       table.go    plans by type
-//	fields.go    fields to encode       omit.go     members left out
-//	encode.go    the walk over a plan   scalar.go   numbers, base64
-//	text.go      strings and escaping   maps.go     sorted keys
-//	marshal.go   user methods, time     errors.go   errors with their position
+//	jsonwire.go  Append, AppendValue and AppendString
+//	plan.go      compiling types into plans   table.go     plans by type
+//	fields.go    members of a struct          omit.go      conditions to omit a member
+//	encode.go    following a plan             scalar.go    numbers, base64
+//	text.go      strings and escaping         maps.go      maps with sorted keys
+//	marshal.go   user methods, time           errors.go    errors with their position
+//	sequence.go  arrays from iterators
 //
-//	decode.go        Decoder, Limits, the walk over a plan
-//	decodeplan.go    types into plans       decodefields.go  members and their names
-//	decodeobject.go  structs                decodearray.go   slices, arrays
-//	decodemap.go     maps                   decodeany.go     values without a type
-//	decodescalar.go  strings, numbers       decodemethod.go  user methods, time, «string»
-//	scan.go          the grammar            unquote.go       safe strings
-//	rules.go         rules beyond the types wrapper.go       absent and null
-//	refusal.go       why a text is refused  quickcheck.go    rules checked while decoding
+//	decode.go        Decoder, Limits, following a plan
+//	decodeplan.go    compiling types into plans        decodefields.go  members and their names
+//	decodeobject.go  structs                           decodearray.go   slices, arrays
+//	decodemap.go     maps                              decodeany.go     values without a type
+//	decodescalar.go  strings, numbers                  decodemethod.go  user methods, time, option "string"
+//	scan.go          the grammar                       unquote.go       strings that remain valid
+//	rules.go         rules in addition to the types    wrapper.go       values with a record of absence and null
+//	refusal.go       reasons why a text is refused     quickcheck.go    fast tests of common rules
+//	room.go          memory of decoded values          ahead.go         counting the rest of an object or array
+//	largetext.go     texts that are decoded at once    words.go         values and types in words, for messages
 //	standard_v2.go   methods of encoding/json/v2
 //
 //	unsafe.go    every use of unsafe
 //
 // # Encoding
 //
-// The output of Append equals that of json.Marshal byte for byte. There are three more guarantees. An error has the JSON pointer of its
-// position (see Error). A panic in a user's method passes to the caller, and later calls are not affected. The bytes of dst up to its
-// length never change.
+// With the zero Options, the output of Append equals that of json.Marshal byte for byte. There are three more guarantees. An error has the
+// JSON pointer of its position (see Error). A panic in a user's method passes to the caller, and later calls are not affected. The bytes of
+// dst up to its length never change.
 //
-// In Go 1.27, encoding/json also calls the methods and reads the tag options of encoding/json/v2. The encoder does not, and follows v1.
+// In Go 1.27, encoding/json also calls the methods and reads the tag options of encoding/json/v2. The encoder does neither, and follows v1.
 //
 // # Decoding
 //

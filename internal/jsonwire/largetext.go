@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// At most as many large texts are decoded at the same time as there are processors. Decoding more texts would not be faster. Each text
-// may also use some memory without a reservation (see free), and the total of that memory must be limited.
+// A large text needs a slot to be decoded, and there is one slot for each processor (GOMAXPROCS). Decoding more texts at the same time
+// would not be faster. The slots also limit the memory that all texts together use without a reservation (see the function free).
 const (
-	largeText = 64 << 10 // bytes
+	largeText = 64 << 10 // minimum length of a large text, in bytes
 
 	// longestWait is the maximum time for which a text waits for a slot. A slot can be occupied for long, because methods of users'
 	// types may block.

@@ -55,14 +55,14 @@ const maxPooledEntries = 1024
 // maxPooledBytes is the maximum size of the values in a pooled mapScratch, in bytes.
 const maxPooledBytes = 64 << 10
 
-// A mapScratch is the working memory for one map: sorted copies of the map's entries. All of it is on the heap, because reflect
-// retains pointers.
+// A mapScratch is the working memory for one map: sorted copies of the map's entries, and the variables from which and into which
+// reflect copies.
 type mapScratch struct {
-	word    memory        // address of the map
-	source  reflect.Value // the map in word
+	word    memory        // address of a variable of the map type
+	source  reflect.Value // this variable; the method members stores the map in it
 	iter    reflect.MapIter
-	key     reflect.Value // key that was read last
-	keyAt   memory
+	key     reflect.Value // variable for the current key
+	keyAt   memory        // address of this variable
 	entries []mapEntry
 	values  reflect.Value // slice of the map's element type, indexed by mapEntry.index
 }
@@ -84,7 +84,8 @@ func (k *mapKeys) scratch() *mapScratch {
 	}
 }
 
-// release returns s to the pool, after it has removed all references to the map.
+// release removes all references to the map from s and returns s to the pool. It does not return an s that exceeds
+// maxPooledEntries or maxPooledBytes.
 func (k *mapKeys) release(s *mapScratch) {
 	n := s.values.Len()
 	if n > maxPooledEntries || n*int(k.typ.Elem().Size()) > maxPooledBytes {

@@ -117,7 +117,7 @@ const (
 type zeroTest struct {
 	kind    zeroKind
 	simple  emptyTest
-	pointer typeID // *T, to call IsZero through
+	pointer typeID // identity of *T, through which IsZero is called
 }
 
 func zeroTestOf(t reflect.Type, addressable bool) zeroTest {
@@ -139,7 +139,7 @@ func zeroTestOf(t reflect.Type, addressable bool) zeroTest {
 	}
 	switch simple := emptyTestOf(t); simple {
 	case emptyNever, emptyAlways, emptySlice, emptyMap:
-		// A slice can be empty without being nil, so the test for omitempty differs.
+		// For these types the test for omitempty differs. For example, a slice can be empty without being nil.
 		return zeroTest{kind: zeroReflect}
 	default:
 		return zeroTest{kind: zeroSimple, simple: simple}

@@ -36,23 +36,23 @@ const (
 	opMap
 	opInterface        // interface type without methods
 	opInterfaceMethods // interface type with methods, but without MarshalJSON and MarshalText
-	opMarshal          // MarshalJSON through the address of the value
+	opMarshal          // for encoders: MarshalJSON through the address of the value
 	opMarshalPointer   // MarshalJSON of a pointer; nil is null
 	opMarshalInterface // MarshalJSON of the value in an interface; a nil interface is null
 	opText             // MarshalText; the next two operations are for pointers and interfaces, as for MarshalJSON
 	opTextPointer
 	opTextInterface
 
-	// The operations from here on are only for decoders.
+	// The operations from here on are only for decoders, except opWrapped.
 	opUnmarshal     // UnmarshalJSON
 	opUnmarshalText // UnmarshalText
 	opStandard      // encoding/json decodes the value
-	opRefused       // every value is refused; elem decodes the default
-	opIgnored       // every value is skipped; elem decodes the default
-	opWrapped       // Wrapper
-	opChecked       // elem with checks
+	opRefused       // member that a text must not have; elem is the plan for the default of the member
+	opIgnored       // member whose value is skipped; elem is the plan for the default of the member
+	opWrapped       // type that implements Wrapper
+	opChecked       // value of the plan elem, with checks
 	opIndirect      // member that is reached through pointers to embedded structs
-	opQuickText     // opChecked for a member whose quickCheck is a quickText
+	opQuickText     // opChecked for a member whose quick check has the kind quickText
 )
 
 // A plan describes how to write values of one type. It is complete and immutable once it is in a planTable.
@@ -68,8 +68,8 @@ type plan struct {
 	// variants.
 	pointer typeID
 
-	fields [modes][]field  // fields of a struct, with the keys of each mode
-	names  [views][]string // names of the fields, for errors
+	fields [modes][]field  // fields of a struct that each mode writes, with their keys
+	names  [views][]string // names of the same fields, for errors, by view (a mode is a view and a way to escape strings)
 	keys   *mapKeys        // for maps
 	wrap   *wrapLayout     // for opWrapped
 }
@@ -81,7 +81,8 @@ type planKey struct {
 	addressable bool
 }
 
-// compiled holds all plans, including plans of inner types, which no planTable contains. The mutex compiling guards it.
+// compiled holds all plans, including plans of inner types, which no planTable contains. It is guarded by compiling, the mutex of
+// table.go.
 var compiled = map[planKey]*plan{}
 
 var (
@@ -93,7 +94,7 @@ var (
 	float64Type       = reflect.TypeFor[float64]()
 )
 
-// compile returns the plan for values of type t. The caller must hold the mutex compiling.
+// compile returns the plan for values of type t. The caller must hold compiling, the mutex of table.go.
 func compile(t reflect.Type, addressable bool) *plan {
 	key := planKey{t, addressable}
 	if p := compiled[key]; p != nil {
@@ -109,7 +110,8 @@ func compile(t reflect.Type, addressable bool) *plan {
 	case numberType:
 		p.op = opNumber
 	case reflect.PointerTo(timeType):
-		// An error of a time names the pointer type, as in encoding/json.
+		// If a time.Time behind a pointer cannot be encoded, the error names *time.Time, as in encoding/json. Therefore the plan of
+		// that time.Time has the pointer type as typ.
 		p.op, p.elem = opPointer, &plan{op: opTime, typ: t}
 	default:
 		switch {
@@ -124,8 +126,8 @@ func compile(t reflect.Type, addressable bool) *plan {
 	return p
 }
 
-// compileMethods sets up p if its type has a method that encodes it, and reports whether it has. MarshalJSON takes precedence over
-// MarshalText.
+// compileMethods sets up p if its type has a method that encodes it, and reports whether the type has such a method. MarshalJSON
+// takes precedence over MarshalText.
 func (p *plan) compileMethods(addressable bool) bool {
 	t := p.typ
 	has := func(method reflect.Type) bool {
@@ -152,8 +154,8 @@ func (p *plan) compileMethods(addressable bool) bool {
 	return true
 }
 
-// compileKind sets up p for a type without marshaling methods. It sets op before it compiles inner types, because a recursive inner
-// type reads op.
+// compileKind sets up p for a type without marshaling methods. It sets p.op before it compiles inner types: if one of them contains
+// the type of p again, its compilation reads the op of p, which is still incomplete.
 func (p *plan) compileKind(addressable bool) {
 	t := p.typ
 	switch t.Kind() {
@@ -219,9 +221,9 @@ func isBytes(t reflect.Type) bool {
 		!elem.Implements(marshalerType) && !elem.Implements(textMarshalerType)
 }
 
-// isDirect reports whether an interface that holds a t stores it as its data word instead of storing its address. The rule for types
-// that consist of a single pointer differs between Go versions. Therefore isDirect tests it: it stores a known pointer as a t in an
-// interface and looks at the data word.
+// isDirect reports whether an interface that holds a t stores the t itself in its data word, not the address of the t. The rule for
+// types that consist of a single pointer differs between Go versions. Therefore isDirect tests the rule: it stores a known pointer
+// as a t in an interface and reads the data word.
 func isDirect(t reflect.Type) bool {
 	if t.Size() != reflect.TypeFor[*byte]().Size() {
 		return false

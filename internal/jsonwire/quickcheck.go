@@ -3,17 +3,17 @@ package jsonwire
 import "math"
 
 // Most checks consist of a range of lengths, counts or numbers, and perhaps a format. A quick check tests such a range where the value
-// is read, without a call for each check. If the quick check fails, the value may still be valid: then the checks of the type decide.
+// is read, without a call for each check. If the quick check fails, the value may still be valid: then the checks themselves decide.
 
 // A quickCheck is a range of values that satisfy all checks of a type. Values outside of the range may satisfy the checks, too.
 type quickCheck struct {
 	kind   quickKind
-	low    uint64 // minimum of an integer, a length or a count
-	span   uint64 // size of the range that begins at low
-	above  float64
-	below  float64
-	text   func(string) bool // also required of a string, or nil
-	signed op                // operation of the integer
+	low    uint64            // minimum of an integer, a length or a count
+	span   uint64            // maximum minus low
+	above  float64           // exclusive lower bound of a floating-point number
+	below  float64           // exclusive upper bound of a floating-point number
+	text   func(string) bool // must also return true for a string; may be nil
+	signed op                // operation that reads the signed integer
 }
 
 type quickKind uint8
@@ -119,7 +119,7 @@ func (d *decoder) checked(p *decodePlan, m memory, i int) int {
 	return d.judge(p, m, i, next)
 }
 
-// judge runs the checks of the value at m, which was read from data[i:next]. The checks must be plain.
+// judge runs the checks of the value at m, which was read from data[i:next]. The checks must be plain (see checks.plain).
 func (d *decoder) judge(p *decodePlan, m memory, i, next int) int {
 	inner, text := p.elem, ""
 	if inner.op == opString {

@@ -16,7 +16,7 @@ type Refusal struct {
 	Pointer string // RFC 6901; empty for the whole text and for invalid JSON
 	// Offset and End delimit the value, in bytes from the start of the text. For unknown and repeated members they delimit the
 	// name. For a missing member they delimit the object. For invalid JSON, Offset is the position of the first invalid byte, or
-	// len(data) if the text ends too early.
+	// the length of the text if the text ends too early.
 	Offset, End int
 	Want        reflect.Type // for ProblemType and ProblemName: the type that does not accept the value or name
 	Quoted      bool         // for ProblemType: the field has the option "string"
@@ -208,7 +208,7 @@ func (d *decoder) refusal() *Refusal {
 // A pointerStep is one step of a JSON pointer: the name of a member, or an index.
 type pointerStep struct {
 	object bool
-	name   []byte // name in the text without quotes; nil before the first member
+	name   []byte // name in the text, without quotes; nil until the name has been read
 	index  int
 }
 
@@ -272,8 +272,8 @@ func pathTo(data []byte, offset int, member string) string {
 	return string(b)
 }
 
-// beginning returns a copy of a name that is longer than maxPointer, cut before its first escape and to little more than
-// maxPointer. A shorter name is returned unchanged.
+// beginning returns a name of at most maxPointer bytes unchanged. Of a longer name it returns a copy that is cut to little more
+// than maxPointer bytes, and before the first escape, and ends in "…".
 func beginning(name []byte) []byte {
 	if len(name) <= maxPointer {
 		return name

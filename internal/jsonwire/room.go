@@ -55,7 +55,7 @@ func slotOf(t reflect.Type) int {
 	return size
 }
 
-// charge counts n bytes that will be allocated. It returns false if room has no memory for them.
+// charge counts n bytes that will be allocated. It returns false if d.room has no memory for them.
 func (d *decoder) charge(n int) bool {
 	d.free -= n
 	return d.free >= 0 || d.reserve()
@@ -99,8 +99,9 @@ type mapRoom struct {
 	fixed   bool // the map must not be replaced, because the caller refers to it
 }
 
-// chargeMember is charge for one more member of a map. The member ends before data[i:]. At countedFrom members, chargeMember counts the
-// remaining members in the text and charges all of them together. It then makes a map that has room for all of them.
+// chargeMember is charge for one more member of a map. Position i is in this member or directly after it. If the map has countedFrom
+// members, chargeMember counts the remaining members in the text and charges all of them together. If they are many, it replaces the
+// map by a map with room for all of them.
 func chargeMember[V any](d *decoder, made *map[string]V, r *mapRoom, i int) bool {
 	n := len(*made)
 	switch {
@@ -121,7 +122,7 @@ func chargeMember[V any](d *decoder, made *map[string]V, r *mapRoom, i int) bool
 	return true
 }
 
-// reserve makes free positive again: it reserves the missing bytes and at least roomStep in advance.
+// reserve makes d.free positive again: it reserves the missing bytes, and at least roomStep bytes in advance.
 func (d *decoder) reserve() bool {
 	if d.room == nil {
 		d.free = math.MaxInt

@@ -10,8 +10,8 @@ import (
 // A Ruler returns the rules that apply to values in addition to their Go types. Its method is called when Compile compiles a struct
 // type.
 type Ruler interface {
-	// Member returns the rules for the member name of the JSON object that represents the struct type object. f is the field of the
-	// member; it may belong to an embedded struct.
+	// Member returns the rules for one member of a JSON object. The argument object is the struct type that the object represents, and
+	// name is the name of the member. f is the field of the member; it may belong to an embedded struct. An error makes Compile fail.
 	Member(object reflect.Type, name string, f reflect.StructField) (MemberRules, error)
 }
 
@@ -37,8 +37,8 @@ type MemberRules struct {
 // A Check is a rule that is checked after a value has been read. A check allocates only if its function allocates.
 type Check struct {
 	kind     checkKind
-	min, max uint64 // bits of an int64, uint64, float64 or int
-	open     [2]bool
+	min, max uint64  // bits of an int64, uint64, float64 or int
+	open     [2]bool // the minimum, the maximum of a checkFloatRange is exclusive
 	integer  func(int64) bool
 	text     func(string) bool
 	raw      func([]byte) bool
@@ -118,8 +118,8 @@ func (c *Check) fits(p *decodePlan) bool {
 	return true
 }
 
-// holds checks the value at m. text is the string in the JSON text if p is textual. count is the number of elements of the array or
-// members of the map that was read last.
+// holds checks the value at m. text is the decoded string if the JSON value is a string. count is the number of elements of the array
+// or members of the map that was read last.
 func (c *Check) holds(p *decodePlan, m memory, text string, count int) bool {
 	switch c.kind {
 	case checkIntRange:
@@ -188,7 +188,7 @@ func loadFloat(o op, m memory) float64 {
 // checks are the checks of an opChecked plan.
 type checks struct {
 	list  []Check
-	plain bool // the value is a string, a number or a slice, and no check needs its JSON text
+	plain bool // the value is a string, an integer, a floating-point number or a slice, and no check has the kind checkRaw
 	quick quickCheck
 }
 
@@ -242,7 +242,7 @@ func (p *decodePlan) innermost() *decodePlan {
 	return p
 }
 
-// checkedDeep is checked for checks that are not plain.
+// checkedDeep does the work of the method checked for null, and for checks that are not plain.
 func (d *decoder) checkedDeep(p *decodePlan, m memory, i int) int {
 	next := d.value(p.elem, m, i)
 	if next < 0 || d.data[i] == 'n' {

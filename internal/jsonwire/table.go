@@ -44,7 +44,7 @@ func (t *planTable) get(key typeID) *plan {
 	}
 }
 
-// put publishes a complete plan. The caller must hold the mutex compiling.
+// put publishes a complete plan, unless the table already has a plan for key. The caller must hold the mutex compiling.
 func (t *planTable) put(key typeID, p *plan) {
 	if t.get(key) != nil {
 		return

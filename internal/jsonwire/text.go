@@ -8,17 +8,19 @@ import (
 
 // Strings are checked and copied eight bytes at a time. For a word w of eight ASCII bytes and a byte q, the expression (w ^
 // q*ones) - ones sets the high bit of the first byte that is q. It may also set high bits of later bytes, which is harmless,
-// because only the first is used. Two bytes that differ in one bit are found with one test if that bit is first set in all
-// bytes of w: " and & (0x22, 0x26), and < and > (0x3C, 0x3E). A byte that is not ASCII has its own high bit set in w.
+// because only the first of these bits is used. Two bytes that differ in one bit are found with one test if that bit is
+// first set in all bytes of w: " and & (0x22, 0x26), and < and > (0x3C, 0x3E). Bytes below 0x20 are found by w - 0x20*ones
+// in the same way. A byte that is not ASCII has its high bit set in w itself, so it is found, too, and is examined by
+// appendEscaped.
 
 const (
 	ones  = 0x0101010101010101
 	highs = 0x8080808080808080
 )
 
-// escapeSet is the set of ASCII bytes that a mode escapes, as constants for the test described above. The first pair of
-// constants finds the quote (and &), the second pair < and >. In a mode without HTML escapes, the second pair finds the
-// quote again.
+// escapeSet describes the set of ASCII bytes that a mode escapes: by constants for the test described above, and by a table.
+// The first pair of constants finds the quote (and &), the second pair < and >. In a mode without HTML escapes, the second
+// pair finds the quote again.
 type escapeSet struct {
 	or1, xor1 uint64
 	or2, xor2 uint64
@@ -49,8 +51,8 @@ func escapedBytes(special string) (table [utf8.RuneSelf]bool) {
 	return table
 }
 
-// find returns a word with the high bit set in the first byte of w that must be escaped, and possibly in later bytes. The
-// first byte is the lowest. The result is 0 if no byte must be escaped.
+// find returns a word whose high bits mark the first byte of w that is in the set or is not ASCII, and possibly later bytes.
+// The first byte is the lowest. The result is 0 if w has no such byte.
 func (esc *escapeSet) find(w uint64) uint64 {
 	return (w | (w - 0x20*ones) |
 		((w | esc.or1) ^ esc.xor1 - ones) |

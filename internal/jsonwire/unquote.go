@@ -47,9 +47,9 @@ func (s *Strings) room(n, expect int) bool {
 	return true
 }
 
-// unquote is copy for the inside of a JSON string that has escapes or invalid UTF-8. It decodes them. extra is the result of
-// replacementBytes(raw). invalid reports whether the string contained invalid UTF-8 or an unpaired surrogate; both are replaced by
-// U+FFFD.
+// unquote is like the method copy, for the inside of a JSON string: the bytes between its quotes. It decodes escapes. extra is the
+// result of replacementBytes(raw). invalid reports whether the string contained invalid UTF-8 or an unpaired surrogate; both are
+// replaced by U+FFFD.
 func (s *Strings) unquote(raw []byte, extra, expect int) (made string, invalid bool) {
 	if extra == 0 && s.room(len(raw), expect) {
 		out, invalid := appendUnquoted(s.rest[:0], raw)

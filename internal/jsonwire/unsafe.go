@@ -7,10 +7,10 @@ import (
 	"unsafe"
 )
 
-// This file is the only file of the package that uses unsafe. The uses are sound for the following reasons. A memory is made from a
-// pointer or an interface that is live during the call. A plan was compiled from the reflect.Type of the value that is stored at the
-// memory. A memory is kept only in stack frames, where the runtime adjusts it when the stack moves, or together with the reflect.Value
-// of the same address.
+// This file is the only file of the package that uses unsafe. The uses are sound for the following reasons. An address of the type
+// memory is made from a pointer or an interface that is live during the call. A plan was compiled from the reflect.Type of the value
+// that is stored at the address. Such an address is kept only in stack frames, where the runtime adjusts it when the stack moves, or
+// together with the reflect.Value of the same address.
 
 // memory is the address of a value being read or written.
 type memory struct{ p unsafe.Pointer }
@@ -41,11 +41,11 @@ func (m memory) slice() (first memory, n int) {
 func addressOf[T any](v *T) memory { return memory{unsafe.Pointer(v)} }
 
 // hidden returns the address of *v without telling the compiler that v may escape, so that v can stay on the stack of its caller. It is
-// sound for these reasons. The encoder keeps no memory beyond the call (see the top of the file). User code receives only copies of
+// sound for these reasons. The encoder keeps no address beyond the call (see the top of the file). User code receives only copies of
 // parts of *v. Between the two conversions no call happens, and only a call could move the stack.
 //
-// Memory to which *v points must be on the heap; Append ensures this. The race detector's check of pointers would be a call between the
-// conversions, so the check is disabled here.
+// The memory to which *v points must be on the heap; Append ensures this. The race detector's check of pointers would be a call between
+// the conversions, so the check is disabled here.
 //
 //go:nocheckptr
 func hidden[T any](v *T) memory {
@@ -56,14 +56,14 @@ func hidden[T any](v *T) memory {
 // emptyInterface is the memory layout of a value of type any.
 type emptyInterface struct{ typ, data unsafe.Pointer }
 
-// typeID identifies a type by the address of its descriptor, and keeps the descriptor alive. Zero is not a type.
+// typeID identifies a type by the address of its descriptor, and keeps the descriptor alive. The zero typeID identifies no type.
 type typeID struct{ p unsafe.Pointer }
 
 // typeOf returns the identity of v's dynamic type. Sound because the first word of an any is its type.
 func typeOf(v any) typeID { return typeID{(*emptyInterface)(unsafe.Pointer(&v)).typ} }
 
-// hash spreads the addresses of descriptors, which are aligned and close together. It returns the upper half of the product of the
-// address and 2^64 divided by the golden ratio.
+// hash spreads the addresses of descriptors, which are aligned and close together. It multiplies the address by 2^64/φ, where φ is the
+// golden ratio, and returns the upper 32 bits of the 64-bit product.
 func (t typeID) hash() uintptr {
 	return uintptr(uint64(uintptr(t.p)) * 0x9E3779B97F4A7C15 >> 32)
 }
@@ -182,8 +182,8 @@ func valueAt(t reflect.Type, m memory) reflect.Value { return reflect.NewAt(t, m
 // memoryOf returns the address in v, which must contain a pointer or a slice.
 func memoryOf(v reflect.Value) memory { return memory{v.UnsafePointer()} }
 
-// TryAt is Try for callers without a typed pointer. p is the address of a value of the decoder's type. No field of l may be zero (see
-// Limits.Filled). Sound because Try does not check more than the type of its pointer.
+// TryAt is Try for callers without a typed pointer. p is the address of a value of the decoder's type. l must be a result of
+// Limits.Filled. Sound because the caller ensures the type of the value, which is all that Try checks.
 func (d *Decoder) TryAt(data []byte, p unsafe.Pointer, l *Limits, room Room) bool {
 	if len(data) >= largeText {
 		defer releaseSlot(acquireSlot())

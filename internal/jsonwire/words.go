@@ -75,7 +75,7 @@ var (
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// decodesItself reports whether t has a method to decode JSON.
+// decodesItself reports whether *t has a method to decode JSON or text.
 func decodesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(unmarshaler) || p.Implements(textUnmarshaler)

@@ -12,13 +12,14 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// noTimeout is a write timeout for net/http that never expires. It avoids a reset of streams that have ended. With it, each
-// HTTP/2 stream has a deadline from its start, and the timer of the deadline is stopped when the stream closes. net/http sets
-// a later deadline in the background, perhaps after the stream has closed. It ignores the deadline only if it finds a stopped
-// timer. If it finds no timer, it resets the stream.
+// noTimeout is a write timeout for net/http that never expires. Without a write timeout, net/http could reset a stream that
+// has ended: SetWriteDeadline changes the deadline in the background, perhaps only after the stream has closed. If the stream
+// then has no timer, net/http starts one, and the timer resets the stream. If the stream has a timer, which was stopped when
+// the stream closed, net/http ignores the change. With noTimeout each stream has a timer from its start.
 const noTimeout = 200 * 365 * 24 * time.Hour
 
-// never is a time before all deadlines that result from noTimeout, even if the clock is changed.
+// never is the time after which a deadline counts as none, because only noTimeout results in such a deadline. The distance of
+// half of noTimeout allows for changes of the clock.
 var never = time.Now().Add(noTimeout / 2)
 
 // A timedStream is the ResponseWriter of an HTTP/2 stream. It implements Config.Timeouts.Write and Config.Timeouts.Body, as a
@@ -40,19 +41,22 @@ type timedStream struct {
 	foreignRead bool // a handler has set a read deadline
 	wrote       bool // a part of a body was written
 	switched    bool // the handler has tried to switch protocols, which HTTP/2 does not support, so no answer is sent
-	writing     bool
-	since       time.Time // time when the writing of the current piece began
-	share       float64   // result of conn.each at the start of the second half of the time
-	marked      int64     // conn.sent at the start of the second half of the time for the piece
-	halfway     bool      // the second half of the time has begun
-	timer       *time.Timer
-	watched     bool // the timer is set
-	over        bool // the handler has returned
+
+	// A piece has the write timeout to be written. The rate is measured in the second half of this time.
+	writing bool
+	since   time.Time // time when the writing of the current piece began; later if the timer was late
+	halfway bool      // the second half has begun
+	marked  int64     // conn.sent at the start of the second half
+	share   float64   // result of the method conn.each at the start of the second half
+
+	timer   *time.Timer
+	watched bool // the timer is set
+	over    bool // the handler has returned
 }
 
 // connStreams are the streams of an HTTP/2 connection that write at the same time. They share the window of the connection.
-// net/http sends the data of streams in turns, 16 KiB of one stream at a time, and does not report when a stream waits for
-// its turn. At a low rate with many streams, this wait is long.
+// net/http sends 16 KiB of one stream, then 16 KiB of the next, and does not report when a stream waits until the others have
+// been served. At a low rate with many streams, this wait is long.
 type connStreams struct {
 	sent atomic.Int64 // bytes that the socket has accepted, without the frames that reset streams
 
@@ -73,7 +77,7 @@ func (c *connStreams) begin() {
 	c.most = max(c.most, c.writing)
 }
 
-// each returns the number of bytes that each stream would have sent, see share.
+// each returns the field share.
 func (c *connStreams) each() float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,9 +92,9 @@ func (c *connStreams) wrote(n int) {
 	c.share += float64(n) / float64(c.most)
 }
 
-// shares reports whether a stream that writes may still wait for its turn. since is the result of each when its wait began.
-// If the other streams have sent two pieces each since then, net/http would have sent a piece of this stream if the client
-// accepted it.
+// shares reports whether net/http may not yet have sent a piece of a waiting stream only because other streams were sent
+// first. since is what the method each returned when the wait began. After two pieces of every other stream, net/http has
+// tried to send a piece of this stream. If none was sent, the client does not accept it.
 func (c *connStreams) shares(since float64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,8 +123,8 @@ func (s *Service) serveStream(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// WriteHeader sends the head without the fields that RFC 9113 forbids. net/http removes Connection, except from interim
-// responses, and closes the connection if its value is "close".
+// WriteHeader sends the head without the fields that RFC 9113 forbids. The field Connection of a final response remains:
+// net/http removes it, and closes the connection if its value is "close".
 func (s *timedStream) WriteHeader(status int) {
 	if status == http.StatusSwitchingProtocols {
 		s.switched = true
@@ -160,7 +164,7 @@ func (s *timedStream) begin() {
 	}
 }
 
-// watch calls checkRate after a time, unless a call is already scheduled.
+// watch calls checkRate after the given time, unless a call is already scheduled.
 func (s *timedStream) watch(after time.Duration) {
 	if s.watched {
 		return
@@ -181,7 +185,7 @@ func (s *timedStream) moved(n int) {
 	s.conn.wrote(n)
 }
 
-// checkRate resets the stream in two cases: if its client accepts too little of all data on the connection, and if it accepts
+// checkRate resets the stream if the client reads the whole connection more slowly than the minimum rate, or if it accepts
 // data of other streams, but none of this stream. Frame headers count as data.
 func (s *timedStream) checkRate() {
 	s.mu.Lock()
@@ -198,11 +202,10 @@ func (s *timedStream) checkRate() {
 		s.conn.sent.Add(-s.resetSize())
 		_ = http.NewResponseController(s.ResponseWriter).SetWriteDeadline(time.Unix(1, 0)) // the stream may have ended
 	case waited >= all/2:
-		if !s.halfway { // the stream's wait for its turn counts from now on
+		if !s.halfway { // the wait for other streams is measured from now on
 			s.share = s.conn.each()
 		}
-		// The second half of the time begins now, even if the timer was late, because a process that was stopped could not
-		// send.
+		// The second half begins now, even if the timer was late, because a process that was stopped could not send.
 		s.halfway, s.marked, s.since = true, sent, time.Now().Add(-all/2)
 		s.watch(all - all/2)
 	default:
@@ -210,7 +213,8 @@ func (s *timedStream) checkRate() {
 	}
 }
 
-// resetSize returns the number of bytes that a reset of the stream sends: a frame, which TLS 1.3 puts in a record.
+// resetSize returns the number of bytes that a reset of the stream sends: a frame of 13 bytes, to which a record of TLS 1.3
+// adds 22 bytes.
 func (s *timedStream) resetSize() int64 {
 	if s.secure {
 		return 13 + 22
@@ -218,7 +222,7 @@ func (s *timedStream) resetSize() int64 {
 	return 13
 }
 
-// end leaves the stream to net/http, which writes the rest of the answer. After this only a deadline can end the stream.
+// end leaves the stream to net/http, which writes the rest of the answer. From then on only a deadline can end the stream.
 func (s *timedStream) end() {
 	if s.body != nil {
 		s.body.stop()
@@ -234,7 +238,7 @@ func (s *timedStream) end() {
 	}
 }
 
-// endReading makes a read of the body that waits, and all later reads, fail.
+// endReading ends the current read of the body with an error. All later reads fail, too.
 func (s *timedStream) endReading() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -287,7 +291,7 @@ func (s *timedStream) SetReadDeadline(t time.Time) error {
 	return http.NewResponseController(s.ResponseWriter).SetReadDeadline(t)
 }
 
-// A streamBody is the request body of an HTTP/2 stream. It requires a minimum rate.
+// A streamBody is the request body of an HTTP/2 stream. Its client must send with a minimum rate.
 type streamBody struct {
 	io.ReadCloser
 	stream *timedStream
@@ -295,14 +299,14 @@ type streamBody struct {
 	mu      sync.Mutex
 	pace    exchange.BodyPace
 	reading bool
-	since   time.Time // time when the read that waits began
+	since   time.Time // time from which the rate of the current read is measured
 	timer   *time.Timer
 	watched bool
-	cut     bool
-	refused error // the error of all reads after the client was too slow
+	cut     bool  // cutOff was called
+	refused error // error of all reads after the client was too slow
 }
 
-// Read reads the body, with the time limits.
+// Read reads the body. It fails if the client sends too slowly.
 func (b *streamBody) Read(p []byte) (int, error) {
 	if err := b.begin(); err != nil {
 		return 0, err
@@ -345,7 +349,7 @@ func (b *streamBody) end(n int, err error) bool {
 	b.reading = false
 	if err != nil {
 		b.timer.Stop()
-		b.watched = true // prevents that a later read starts the timer, because the body has ended
+		b.watched = true // later reads must not start the timer, because the body has ended
 		return b.cut && timedOutIO(err)
 	}
 	if !b.stream.readsForeign() && b.pace.TooSlow(&b.stream.server.Settings, time.Since(b.since), int64(n)) {
@@ -355,7 +359,7 @@ func (b *streamBody) end(n int, err error) bool {
 	return false
 }
 
-// checkRate checks the rate of the client while a read waits.
+// checkRate checks the rate of the client during a read.
 func (b *streamBody) checkRate() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
