@@ -19,20 +19,20 @@ const (
 // A checker parses one JSON text by recursive descent and checks it against a node. Unlike encoding/json it continues after
 // a violation and reports all violations. Only malformed JSON ends the check.
 //
-// Invariant: body[:pos] is well-formed.
+// Invariant: body[:pos] is the beginning of a well-formed text.
 type checker struct {
 	body    []byte
 	pos     int
-	path    []step
+	path    []step // steps to the current value
 	report  *Report
-	in      string
-	scratch []byte
-	bare    bool // violations are not recorded, because the caller only needs to know whether there are any
-	discard Report
-	output  bool // the text is the JSON of an answer, for which other members are required
-	left    int  // number of members and elements that are still permitted; negative for no limit
-	read    int  // number of members and elements that were read
-	broken  bool // there was a violation
+	in      string // source of the text, see Violation.In
+	scratch []byte // decoded content of the last string that had escapes
+	bare    bool   // violations are not recorded, because the caller only needs to know whether there are any
+	discard Report // report of a bare check
+	output  bool   // the text is the JSON of an answer, for which other members are required
+	left    int    // number of members and elements that are still permitted; negative for no limit
+	read    int    // number of members and elements that were read
+	broken  bool   // there was a violation
 	sums    hasher
 	inside  bool // the current value is part of a value whose type has a description and decodes itself
 
@@ -55,9 +55,9 @@ type step struct {
 
 var checkers = sync.Pool{New: func() any { return new(checker) }}
 
-// Check checks body against the node and adds violations to report. in is the source of the body. If Check finds no
-// violations, it returns the JSON to decode: either body itself or a copy that contains the defaults of absent members and
-// has integers without fraction and exponent.
+// Check checks body against the node and adds violations to report. The argument in is the source of the body, see
+// Violation.In. If Check finds no violations, it returns the JSON to decode: either body itself or a copy that contains the
+// defaults of absent members, and has integers without fraction and exponent and times with T and Z in upper case.
 func (n *Node) Check(body []byte, in string, report *Report) []byte {
 	return n.check(body, in, report, false)
 }
@@ -114,8 +114,8 @@ func (c *checker) rewrites() bool {
 	return c.writing
 }
 
-// copies makes room in plain for body[from:until] and for added more bytes. If the Room has no memory, copies ends the check
-// and returns false.
+// copies makes room in c.plain for c.body[c.from:until] and for as many bytes as added says. If the Room of the report has
+// no memory, copies ends the check and returns false.
 func (c *checker) copies(until, added int) bool {
 	need := len(c.plain) + until - c.from + added
 	if need <= cap(c.plain) || c.report.Ended {
@@ -133,7 +133,7 @@ func (c *checker) copies(until, added int) bool {
 // smallCopy is the maximum size in bytes of a rewritten text for which no memory is reserved.
 const smallCopy = 64 << 10
 
-// write replaces body[at:until] by text in the copy for decoders.
+// write replaces c.body[at:until] by text in c.plain, the copy for decoders.
 func (c *checker) write(at, until int, text ...string) {
 	added := 0
 	for _, piece := range text {
@@ -262,7 +262,8 @@ func (c *checker) container(n *Node, ch byte) bool {
 	return ok
 }
 
-// The following nodes are for values without a schema. A number that is stored in a Go interface must fit a float64.
+// The following nodes are for values without a schema. The loose nodes are for values that are stored in a Go interface.
+// Their numbers must fit a float64.
 var (
 	anyMap     = &Node{Kind: Any}
 	anyArray   = &Node{Kind: Array}
@@ -272,7 +273,7 @@ var (
 )
 
 // another counts a member or an element. It returns false if the check must end, because the text has too many members and
-// elements, the report is full, or the request has ended.
+// elements, the report is full, or the context of the request has ended.
 func (c *checker) another() bool {
 	if c.left == 0 {
 		c.violate("elements", strconv.Itoa(c.report.MaxElements))
@@ -355,10 +356,10 @@ func (c *checker) object(n *Node) bool {
 		if flags&(notUTF8|surrogate) != 0 {
 			c.violate("utf8", "")
 		}
-		if flags&escaped != 0 && (n.Kind == Map || s != nil && len(name) <= s.longest) { // a longer name is unknown
+		if flags&escaped != 0 && (n.Kind == Map || s != nil && len(name) <= s.longest) { // a longer name is unknown, so it is not decoded
 			c.scratch = appendUnescaped(c.scratch[:0], name)
 			if name = c.scratch; n.Kind == Map {
-				name = bytes.Clone(name) // because names keeps the name
+				name = bytes.Clone(name) // because the set names retains the name
 			}
 		}
 		if n.Kind == Map && !names.add(name, c.body, start+1, flags&escaped != 0) {
@@ -395,7 +396,8 @@ func (c *checker) object(n *Node) bool {
 	return true
 }
 
-// member returns the node of the member of n with the given name. It returns nil if the member may have any value.
+// member returns the node of the member of n with the given name, or nil if the member may have any value. It reports
+// violations by the name, and adds the member to seen.
 func (c *checker) member(n *Node, name []byte, seen bits) *Node {
 	switch n.Kind {
 	case Object:
@@ -431,7 +433,7 @@ func (c *checker) member(n *Node, name []byte, seen bits) *Node {
 }
 
 // absent reports required members that are missing, and adds the defaults of optional members that are missing. c.pos must
-// be at the end of the object.
+// be at the end of the object, depth is the length of c.path for its members, and count is their number.
 func (c *checker) absent(s *Struct, seen bits, depth, count int) {
 	for i := range s.Members {
 		m := &s.Members[i]
@@ -469,7 +471,7 @@ func (c *checker) peek() byte {
 	return 0
 }
 
-// violate reports a violation by the value at path.
+// violate reports a violation by the value to which c.path leads.
 func (c *checker) violate(rule, limit string) {
 	c.broken = true
 	if c.bare || c.report.Full() {
@@ -479,7 +481,7 @@ func (c *checker) violate(rule, limit string) {
 	c.report.Add(Violation{In: c.in, Pointer: c.pointer(), Rule: rule, Limit: limit})
 }
 
-// syntax reports that the JSON is malformed at pos, and ends the check.
+// syntax reports that the JSON is malformed at c.pos, and ends the check.
 func (c *checker) syntax() bool {
 	if c.broken = true; c.bare || c.report.Full() {
 		c.report.More = true

@@ -19,7 +19,7 @@ type Wrapped struct {
 	Optional bool // the wrapper may be absent
 }
 
-// A Wrapper is a wrapper type.
+// A Wrapper is a type that wraps another type. Wraps is called on the zero value.
 type Wrapper interface{ Wraps() Wrapped }
 
 var (
@@ -66,7 +66,7 @@ func Of(t reflect.Type) (*Node, error) {
 // compiler compiles a type and all types that it contains.
 type compiler struct {
 	nodes map[reflect.Type]*Node
-	busy  map[reflect.Type]bool // types whose compilation has begun, up to the innermost struct
+	busy  map[reflect.Type]bool // types that are being compiled inside the innermost struct; these types must not contain themselves
 }
 
 func (c *compiler) node(t reflect.Type) (*Node, error) {
@@ -105,7 +105,7 @@ func (c *compiler) node(t reflect.Type) (*Node, error) {
 	return n, nil
 }
 
-// fill compiles a type that is not a struct without methods.
+// fill compiles a type that is not a plain struct: a type of another kind, a wrapper, or a struct with methods for JSON.
 func (c *compiler) fill(n *Node, t reflect.Type) error {
 	if t.Kind() == reflect.Pointer {
 		elem, err := c.node(t.Elem())
@@ -251,7 +251,7 @@ func (n *Node) ownEnum() error {
 	return nil
 }
 
-// implements reports whether t or *t implements the interface methods.
+// implements reports whether t or *t implements an interface type, the argument methods.
 func implements(t, methods reflect.Type) bool {
 	return t.Implements(methods) || t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(methods)
 }

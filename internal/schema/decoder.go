@@ -65,13 +65,14 @@ type ruler struct {
 	ignoreReadOnly bool
 }
 
-// gather collects the structs. It returns false if a node has a rule that a decoder cannot check.
+// gather collects the structs of n in r.structs. It returns false if a node has a rule that a decoder cannot
+// check.
 func (r ruler) gather(n *Node) bool {
 	if n == nil {
 		return true
 	}
 	if n.Names != nil || n.nests() || n.As != nil {
-		return false // a decoder cannot check rules for names, values that nests reports, or descriptions
+		return false // a decoder cannot check rules for names, rules for which the method nests returns true, or descriptions
 	}
 	if n.Kind == Array && n.Type != nil && n.Type.Kind() == reflect.Slice && n.Type.Elem().Kind() == reflect.Uint8 {
 		return false // encoding/json also accepts base64 for this type
@@ -129,7 +130,7 @@ func rulesOf(n *Node) *jsonwire.Rules {
 	return rules
 }
 
-// checks returns the rules of a node. It does not return the rules of its elements.
+// checks returns the rules of a node as checks of package jsonwire. It does not return the rules of its elements.
 func (n *Node) checks() (list []jsonwire.Check) {
 	r := &n.Rules
 	switch n.Kind {
@@ -169,7 +170,8 @@ func (n *Node) checks() (list []jsonwire.Check) {
 			return nil
 		}
 	}
-	// A schema is stricter than encoding/json for json.Number, for base64, and for the option "string".
+	// All other rules are checked by running the node on the JSON text. This includes json.Number, base64 and the
+	// option "string", for which a schema is stricter than encoding/json.
 	standalone := *n
 	if n.Kind != Quoted {
 		standalone.decodes = nil // the decoder calls the type's methods

@@ -15,11 +15,12 @@ type description struct {
 	tags Tags
 }
 
-// described has the descriptions by type. The mutex of compiled guards it.
+// described has the descriptions by type. It is guarded by the mutex of the variable compiled.
 var described = map[reflect.Type]description{}
 
-// Describe sets the description of t, a type with JSON methods, to the type as with the rules and
-// annotations of tag. It returns an error if t cannot have this description.
+// Describe sets the description of t, a type with JSON methods, to the JSON of another type, the
+// argument as, with the rules and annotations of tag. It returns an error if t cannot have this
+// description.
 func Describe(t, as reflect.Type, tag reflect.StructTag) error {
 	compiled.Lock()
 	defer compiled.Unlock()
@@ -79,10 +80,10 @@ func (c *compiler) describe(n *Node) error {
 	return nil
 }
 
-// described checks a value against the description of its type, and then by the type's methods. It
-// does not call the methods of types inside the value, because the methods of the outer type call
-// them. If it called them, the innermost part of a nested value would be decoded once for each
-// level.
+// described checks a value against the description of its type, and then by the type's methods. If
+// the value is inside another value with a description, it does not call the methods, because the
+// methods of the outer type call them. If it called them, the innermost part of a nested value
+// would be decoded once for each level.
 func (c *checker) described(n *Node) bool {
 	c.pos = skipSpace(c.body, c.pos)
 	start, before, inside := c.pos, c.broken, c.inside

@@ -46,8 +46,9 @@ var (
 	ownFormatsMu sync.RWMutex
 )
 
-// AddFormat registers a format for types that are compiled later. what is the name of the format in
-// messages. AddFormat returns false if the format already exists.
+// AddFormat registers a format for types that are compiled later. The argument what describes a
+// value of the format in messages, such as "a UUID". AddFormat returns false if the format already
+// exists.
 func AddFormat(name, what string, check func(string) bool) bool {
 	if _, known := formats[name]; known {
 		return false
@@ -106,7 +107,8 @@ func upperTime(s string) string {
 	return s
 }
 
-// strictClock returns false for commas and for hours of one digit, which time.Parse accepts.
+// strictClock checks s, the part of a date-time after the T, for what time.Parse accepts and RFC
+// 3339 does not: hours of one digit, commas, and large offsets from UTC.
 func strictClock(s string) bool {
 	return len(s) > 8 && s[2] == ':' && s[5] == ':' && strings.IndexByte(s, ',') < 0 && offsetOK(s)
 }
@@ -148,7 +150,8 @@ func isGoDuration(s string) bool {
 }
 
 // isEmail reports whether s is an email address that HTML's input of type email accepts and that is
-// short enough for delivery. The local part must not have quotes or comments.
+// short enough for delivery. The local part must not have quotes, comments, or a dot at an end or
+// next to another dot.
 func isEmail(s string) bool {
 	at := 0
 	for at < len(s) && classes[s[at]]&inLocalPart != 0 {
@@ -187,7 +190,7 @@ func isHostname(s string) bool {
 	if len(s) == 0 || len(s) > 253 {
 		return false
 	}
-	start, last := 0, byte('-') // last is initially a hyphen, because a label must not begin with a hyphen
+	start, last := 0, byte('-') // last is a hyphen at the start of each label, so that an empty label is refused
 	for i := range len(s) {
 		c := s[i]
 		switch {

@@ -21,7 +21,7 @@ type field struct {
 }
 
 // object compiles a struct type. Its fields and their names are those of encoding/json, except that two fields with the same
-// name are an error.
+// name and precedence are an error.
 func (c *compiler) object(n *Node) error {
 	n.Kind = Object
 	n.Struct = &Struct{Type: n.Type, index: map[string]int{}}
@@ -79,7 +79,7 @@ func (n *Node) ofBlank() error {
 	return nil
 }
 
-// setUnknown sets Unknown to the value of its tag, and removes the tag.
+// setUnknown sets s.Unknown according to the tag additionalProperties, and removes that tag from tags.
 func (s *Struct) setUnknown(tags Tags) error {
 	switch text, ok := tags[unknownTag]; {
 	case !ok:
@@ -268,8 +268,8 @@ func collect(t reflect.Type, index []int, optional bool, above map[reflect.Type]
 }
 
 // dominant returns the field that takes precedence among fields with the same name. This is the field that is nested least
-// deeply. If several fields are, it is the one whose tag sets the name. clash is another field with the same precedence, or
-// -1.
+// deeply. If several fields are at that depth, it is the field whose tag sets the name. clash is another field with the same
+// precedence, or -1.
 func dominant(all []field, candidates []int) (winner, clash int) {
 	winner, clash = candidates[0], -1
 	for _, i := range candidates[1:] {

@@ -11,14 +11,15 @@ import (
 // A nameSet finds duplicate names among the members of an object. Because an object may have many members, most names are
 // stored as offsets in the text. A map of strings would need twice the time and seven times the memory.
 type nameSet struct {
-	few    [8][]byte // the first names
-	n      int       // number of names in few
-	slots  nameSlots // more names, whose text in the object has no escapes
-	others map[string]struct{}
+	few    [8][]byte           // the first names
+	n      int                 // number of names in few
+	slots  nameSlots           // further names, whose text in the object has no escapes
+	others map[string]struct{} // further names that slots cannot contain
 }
 
-// add reports whether a name is new. name is the name without escapes, and at is the offset of the name in the text. The
-// caller must not change name and text while the set is in use.
+// add adds a name and reports whether it is new. name is the name with its escapes decoded, at is the offset of the name
+// in the text, and escaped reports whether it has escapes there. The caller must not change name and text while the set
+// is in use.
 func (s *nameSet) add(name, text []byte, at int, escaped bool) bool {
 	for _, other := range s.few[:s.n] {
 		if string(other) == string(name) {
@@ -59,7 +60,7 @@ type nameSlot struct{ hash, at uint32 }
 
 func hashOf(name []byte) uint32 { return uint32(maphash.Bytes(seeds[0], name)) }
 
-// add reports whether the name at an offset in the text is new.
+// add adds the name at the offset at in the text, and reports whether it is new.
 func (s *nameSlots) add(name, text []byte, at uint32) bool {
 	if 4*(s.used+1) > 3*len(s.table) {
 		s.grow()

@@ -38,7 +38,7 @@ type Node struct {
 	As       *Node   // for Custom: the type's description (Describe), or nil
 	Meta     Meta
 
-	decodes func([]byte) error // for Text, Quoted and Custom: the type's method that decodes; nil if no method must be called
+	decodes func([]byte) error // for Text, Quoted and Custom: decodes a text into a new value of the type; nil if the text need not be decoded
 }
 
 // A Struct has the members of a struct type. Nodes of the same type share one Struct, so that types
@@ -78,7 +78,8 @@ type Member struct {
 	byAbsent string // name and default as a JSON member; empty without a default
 }
 
-// Meta has the annotations of a node. They appear in documents and have no effect on checks.
+// Meta has the annotations of a node. They appear in documents. Only ReadOnly and WriteOnly have an
+// effect on checks.
 type Meta struct {
 	Title, Description    string
 	Example               []byte // an example as JSON, or nil

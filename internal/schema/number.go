@@ -15,8 +15,8 @@ type decimal struct {
 	exp      int64
 }
 
-// maxExponent is the maximum exponent in computations. A number with a larger exponent counts as
-// infinite.
+// maxExponent is the maximum absolute value of an exponent in a text. Larger exponents are replaced by
+// it.
 const maxExponent = 1 << 30
 
 // parseDecimal parses a number that is well-formed according to RFC 8259.
@@ -163,8 +163,7 @@ func (d *decimal) appendCanonical(b []byte) []byte {
 		b = append(b, '-')
 	}
 	b = append(append(b, d.whole...), d.fraction...)
-	// Zeros between other digits are part of the number. Zeros at the end of whole are part of it only if
-	// fraction has digits, which parseDecimal ensures.
+	// parseDecimal has removed the zeros at both ends of the digits, so equal numbers have equal digits.
 	return strconv.AppendInt(append(b, 'e'), d.exp, 10)
 }
 
@@ -214,7 +213,8 @@ func (b *Bound) compareUint(n uint64) int {
 }
 
 // between returns the smallest and the largest integer from low to high that satisfies the bounds. If no
-// integer does, ok is false and least > most. compare compares an integer with a bound.
+// integer satisfies them, ok is false and least > most. The argument compare compares an integer with a
+// bound.
 func (r *Rules) between(low, high uint64, compare func(*Bound, uint64) int) (least, most uint64, ok bool) {
 	least, ok = firstOf(low, high, func(v uint64) bool {
 		return (!r.Minimum.set || compare(&r.Minimum, v) >= 0) && (!r.ExclusiveMinimum.set || compare(&r.ExclusiveMinimum, v) > 0)
@@ -291,7 +291,7 @@ func (d *decimal) modulo(s uint64, power int64) uint64 {
 	}
 	left := uint64(0)
 	for i := range d.digits() {
-		left = (left*10 + uint64(d.digit(i)-'0')) % s // less than 10^19
+		left = (left*10 + uint64(d.digit(i)-'0')) % s // the dividend is less than 10^19, so it does not overflow
 	}
 	for base := 10 % s; power > 0; power >>= 1 {
 		if power&1 == 1 {

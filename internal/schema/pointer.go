@@ -16,7 +16,7 @@ const (
 // cutMark replaces the part of a text that is cut off.
 const cutMark = "…"
 
-// pointer formats path according to RFC 6901 section 6, as RFC 9457 requires.
+// pointer formats c.path according to RFC 6901 section 6, as RFC 9457 requires.
 func (c *checker) pointer() string {
 	if len(c.path) == 0 {
 		return "#"
@@ -41,7 +41,8 @@ func (c *checker) pointer() string {
 
 var escapedMark = EscapePointer(cutMark)
 
-// appendStep appends a name. name is in the form of the body. Most names have no escape.
+// appendStep appends a name to a pointer. The name is as in the body, with its escapes. Most names need no escape in a pointer and
+// are appended unchanged.
 func appendStep(b, name []byte) []byte {
 	if len(name) <= longestName {
 		plain := true
@@ -55,8 +56,7 @@ func appendStep(b, name []byte) []byte {
 	return append(b, EscapePointer(strings.ToValidUTF8(shortName(name), "\uFFFD"))...)
 }
 
-// shortName returns a name without escapes. It truncates a long name before it decodes the escapes, so that it reads little more than
-// it returns.
+// shortName returns a name with its escapes decoded. It truncates a long name and does not read the rest of that name.
 func shortName(name []byte) string {
 	var room [2 * longestName]byte
 	text := room[:0]

@@ -63,12 +63,12 @@ var sortedRules = func() []string {
 // IsRule reports whether name is the name of a rule that a tag may set.
 func IsRule(name string) bool { return ruleNames[name] != nil || name == unknownTag }
 
-// annotations has the tags that have no effect on checks.
+// annotations has the names of the tags that set the fields of Meta.
 var annotations = []string{"title", "description", "doc", "example", "deprecated", "readOnly", "writeOnly", "contentType"}
 
-// Tagged returns the node with the rules and annotations of a field's tags. If the tags have any, the
-// result is a copy. Rules with the prefix "items." apply to elements, rules with "additionalProperties." to
-// the values of a map, and rules with "propertyNames." to the names.
+// Tagged returns the node with the rules and annotations of a field's tags. If there are any tags, the
+// result is a copy of the node. Rules with the prefix "items." apply to elements, rules with
+// "additionalProperties." to the values of a map, and rules with "propertyNames." to the names.
 func (n *Node) Tagged(tags Tags) (*Node, error) {
 	if err := tags.noDirection(""); err != nil {
 		return nil, err
@@ -76,7 +76,8 @@ func (n *Node) Tagged(tags Tags) (*Node, error) {
 	return n.tagged(tags, "")
 }
 
-// noDirection returns an error for the tags readOnly and writeOnly, where they would have no effect.
+// noDirection returns an error if the tags contain readOnly or writeOnly after the prefix. It is called
+// where these tags would have no effect.
 func (t Tags) noDirection(prefix string) error {
 	for _, name := range []string{"readOnly", "writeOnly"} {
 		if _, ok := t[prefix+name]; ok {
@@ -138,9 +139,9 @@ func (n *Node) tagged(tags Tags, prefix string) (*Node, error) {
 	return &with, nil
 }
 
-// describedBy is tagged for a type with JSON methods. n must be a copy. The rules apply to the type's
-// description. If the type has no description, only the rule format is permitted, and describes the type as
-// a string.
+// describedBy does the work of the method tagged for a type with JSON methods. It changes n, which must be
+// a copy. The rules apply to the type's description. If the type has no description, only the rule format
+// is permitted. This rule describes the type as a string.
 func (n *Node) describedBy(tags Tags, prefix string) (*Node, error) {
 	for _, name := range sortedRules {
 		if _, ok := tags[prefix+name]; !ok || n.As != nil {
@@ -347,7 +348,8 @@ func (n *Node) setAnnotations(tags Tags, prefix string) error {
 }
 
 // Value returns the JSON of a value that is written in a tag, such as a default or an example. The value
-// must satisfy the node's rules. A string is written without quotation marks.
+// must satisfy the node's rules. A string is written without quotation marks. An array may be written as
+// values that are separated by commas.
 func (n *Node) Value(text string) ([]byte, error) {
 	value := []byte(text)
 	if n.IsText() && !(n.Nullable && text == "null") {

@@ -49,7 +49,7 @@ func (c *checker) text(n *Node, content []byte) {
 	r := &n.Rules
 	if r.MinLength.Set || r.MaxLength.Set {
 		length := len(content)
-		if !r.fitsBytes(length) { // otherwise the length satisfies the limits whatever the characters are
+		if !r.fitsBytes(length) { // if it fits, the number of characters satisfies the limits, too
 			length = utf8.RuneCount(content)
 		}
 		if r.MinLength.Set && length < r.MinLength.N {
@@ -75,7 +75,8 @@ func (c *checker) text(n *Node, content []byte) {
 	}
 }
 
-// typeName returns the name, for messages, of the text of a type that decodes itself.
+// typeName returns the name of the type of n for messages. If the type has no name, it returns the
+// name of the JSON that n accepts.
 func (n *Node) typeName() string {
 	if n.Type != nil && n.Type.Name() != "" {
 		return n.Type.Name()
@@ -124,8 +125,8 @@ func fitsFloat(text []byte, bits int) bool {
 	return err == nil && !math.IsInf(f, 0) && (f != 0 || jsonwire.IsZero(text))
 }
 
-// FitsFloat reports whether text is a JSON number and f is an acceptable value of it: f must not be
-// infinite, and f may be zero only if the number is zero.
+// FitsFloat reports whether text is a JSON number and f, the number as a float, is acceptable: f must
+// not be infinite, and f may be zero only if the number is zero.
 func FitsFloat(text string, f float64) bool {
 	return IsNumber(text) && !math.IsInf(f, 0) && (f != 0 || jsonwire.IsZero([]byte(text)))
 }
@@ -136,6 +137,7 @@ func IsNumber(text string) bool {
 	return ok && end == len(text)
 }
 
+// FloatFormat returns the name of a floating-point type in OpenAPI's format registry.
 func FloatFormat(bits int) string {
 	if bits == 32 {
 		return "float"
@@ -263,7 +265,8 @@ func (c *checker) enum(n *Node, text []byte) {
 }
 
 // Holds reports whether the text of a parameter satisfies the rules. The text must already have been
-// parsed as the parameter's type. Holds does not allocate for the rules of strings and integers.
+// parsed as the parameter's type. Holds does not allocate for the rules of strings, except in the
+// check of a format, and for the bounds of signed integers.
 func (n *Node) Holds(text string) bool {
 	r := &n.Rules
 	if !r.any {
@@ -322,7 +325,7 @@ func (n *Node) Scalar(text []byte, in, name, pointer string, report *Report) {
 }
 
 // Items checks the number of elements of a parameter with several values, and whether the elements are
-// unique. texts has the elements as they were sent.
+// unique. texts has the elements as they were sent. The violations have the given source and name.
 func (n *Node) Items(texts []string, in, name string, report *Report) {
 	n.Count(len(texts), in, name, report)
 	if !n.Rules.UniqueItems {

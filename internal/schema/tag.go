@@ -92,7 +92,7 @@ func (t Tags) or(name, fallback string) string {
 	return fallback
 }
 
-// hasAny reports whether the tags have a rule or an annotation with the prefix.
+// hasAny reports whether the tags have a rule or an annotation with the prefix. With the empty prefix, any tag counts.
 func (t Tags) hasAny(prefix string) bool {
 	for name := range t {
 		if after, ok := strings.CutPrefix(name, prefix); ok && (prefix != "" || known(after) || strings.Contains(after, ".")) {

@@ -2,8 +2,8 @@ package schema
 
 import "strings"
 
-// Template converts a pattern of package router to a path template: it removes constraints and the
-// dots of a catch-all. A constraint may contain braces, as in
+// Template converts a pattern of package router to a path template: it removes constraints, which
+// may contain braces, and the dots of a catch-all:
 //
 //	/users/{id:int}/files/{path...}  →  /users/{id}/files/{path}
 func Template(pattern string) string {

@@ -16,7 +16,8 @@ var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
 func sumOf(b []byte) sum { return sum{maphash.Bytes(seeds[0], b), maphash.Bytes(seeds[1], b)} }
 
-// and returns the sum of a sequence after the value with the sum next was appended to it.
+// The method and extends a sequence with the sum s by a value with the sum next. It returns the sum
+// of the longer sequence.
 func (s sum) and(next sum) sum {
 	var b [32]byte
 	binary.LittleEndian.PutUint64(b[0:], s[0])
@@ -26,11 +27,13 @@ func (s sum) and(next sum) sum {
 	return sumOf(b[:])
 }
 
-// The sums of empty sequences. No other value is hashed from these bytes, see hasher.value.
+// arraySum and objectSum are the sums of the empty array and the empty object, from which the sums
+// of other arrays and objects are computed. No scalar is hashed from these bytes, see hasher.value.
 var arraySum, objectSum = sumOf([]byte("[")), sumOf([]byte("{"))
 
 // A hasher computes the sums of values in a well-formed text, each in one pass. It stores the sums
-// of arrays that it has searched for repeated elements, so that nested arrays are read only once.
+// of arrays that were checked for uniqueItems or enum, so that they are not read again when an
+// enclosing value is checked.
 type hasher struct {
 	body    []byte
 	scratch []byte
@@ -104,7 +107,8 @@ func (h *hasher) array(i int, each func(sum)) (sum, int) {
 }
 
 // object returns the sum of the object at offset i, and the offset after the object. The sum does
-// not depend on the order of members. If several members have the same name, the last one counts.
+// not depend on the order of members. If several members have the same name, the last of these
+// members counts.
 func (h *hasher) object(i int) (sum, int) {
 	b, all, start := h.body, objectSum, len(h.members)
 	for i = skipSpace(b, i+1); b[i] != '}'; {

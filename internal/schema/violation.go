@@ -75,8 +75,8 @@ const (
 	maxText       = 32 << 10 // total text of the violations, in bytes
 )
 
-// A Report collects violations. A check ends when the report is Full, so that a client cannot cause unlimited
-// work. A Report is not safe for concurrent use.
+// A Report collects violations. A check ends at the first violation for which the report has no room, so that
+// a client cannot cause unlimited work. A Report is not safe for concurrent use.
 type Report struct {
 	List []Violation
 	More bool // at least one violation was found that is not in List
@@ -88,7 +88,7 @@ type Report struct {
 	// set their defaults.
 	IgnoreReadOnly bool
 
-	// IgnoreUnknown accepts unknown members in a request, except for a struct whose Unknown is set.
+	// IgnoreUnknown accepts unknown members in a request, except for a struct whose Unknown is UnknownRefused.
 	IgnoreUnknown bool
 
 	// Request is the request whose context ends the check. It may be nil. Ended is set if the check was ended
@@ -210,7 +210,7 @@ func plural(n, one, many string) string {
 	return many
 }
 
-// article returns "a" or "an" for a noun.
+// article returns "a " or "an " for a noun, and no text if the noun needs no article.
 func article(what string) string {
 	switch {
 	case what == "" || what == "another value":
