@@ -8,8 +8,8 @@ package router
 // the dead state, from which nothing matches.
 type automaton struct {
 	class [256]uint8 // column of a byte, ≥ 1
-	next  []uint16
-	start uint16
+	next  []uint16   // the table, row by row
+	start uint16     // offset of the row of the first state
 }
 
 // match reports whether the unescaped value of the canonical text matches.

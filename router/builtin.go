@@ -89,7 +89,7 @@ func fitsDecimal(s, limit string) bool {
 }
 
 // matchUUID accepts the 8-4-4-4-12 form in upper or lower case, with any version and variant. It checks eight bytes at a
-// time, and replaces the hyphens among them by digits before.
+// time, after it has replaced the hyphens among them by digits.
 func matchUUID(s string) bool {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return false
@@ -144,7 +144,7 @@ func matchIPv4(s string) bool {
 // matchIPv6 accepts the text forms of RFC 4291 section 2.2, without a zone.
 func matchIPv6(s string) bool {
 	const hextets = 8
-	n, gap := 0, false // number of groups read; offset of "::"
+	n, gap := 0, false // number of groups read; whether "::" was read
 	complete := func() bool { return gap && n < hextets || !gap && n == hextets }
 	if rest, ok := strings.CutPrefix(s, "::"); ok {
 		s, gap = rest, true

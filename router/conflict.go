@@ -3,10 +3,10 @@ package router
 import "fmt"
 
 // This file detects conflicts. The more specific of two patterns is determined by the ranks of the first segments in which the patterns
-// differ. Only constrained segments can differ and have the same rank. Two such routes are refused if a request exists that both match. Two
-// routes whose patterns differ only in the names of parameters are refused if they have a method and a version in common.
+// differ. If these segments are both constrained, neither pattern is more specific. Two such routes are refused if a request exists that
+// both match. Two routes whose patterns differ only in the names of parameters are refused if they have a method and a version in common.
 
-// A ConflictError reports that a route was refused because some requests would match both this route and an earlier one with equal
+// A ConflictError reports that a route was refused because some requests would match both this route and an earlier route with equal
 // precedence.
 type ConflictError struct {
 	Route, Other           string // "GET /users/{id:int}"

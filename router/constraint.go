@@ -11,8 +11,7 @@ import (
 type constraint struct {
 	text string    // as written in the pattern
 	kind valueKind // kind of a built-in constraint
-	// automaton and regexp are two ways to match the same expression. regexp is used if the automaton of the expression would have too
-	// many states.
+	// An expression is matched by automaton, or by regexp if its automaton would be too large.
 	automaton *automaton
 	regexp    *regexp.Regexp
 	custom    func(string) bool

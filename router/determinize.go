@@ -33,18 +33,20 @@ type sequence struct {
 	bits       rune // value of the bytes that were read, only if class is -1
 }
 
+// A builderState is a state of the automaton.
 type builderState struct {
 	set int // number of a pcSet of the rune machine, see runes.go
 	seq sequence
 }
 
+// A builder builds an automaton.
 type builder struct {
 	machine *runeMachine
-	numbers map[builderState]uint16
+	numbers map[builderState]uint16 // numbers of states, which are the indices of the following slices
 	states  []builderState
-	rows    [][256]uint16
-	accept  []bool
-	tooBig  bool
+	rows    [][256]uint16 // number of the next state for each byte
+	accept  []bool        // a value may end in this state
+	tooBig  bool          // there are more than maxStates states
 }
 
 // compileAutomaton returns the automaton that matches whole values against expr, or nil if the automaton would be too large. expr
@@ -73,7 +75,7 @@ func compileAutomaton(expr string) *automaton {
 	return b.minimize(start)
 }
 
-// number returns the number of a state. It adds a state that is new.
+// number returns the number of a state. It adds a state that is new. For a hopeless state it returns the number of the dead state.
 func (b *builder) number(s builderState) uint16 {
 	if s.set == 0 || b.hopeless(s) {
 		s = builderState{}

@@ -27,10 +27,11 @@
 // # Precedence
 //
 // In each segment, static text takes precedence over a constrained parameter, a constrained parameter over a parameter
-// without constraint, and that over a catch-all. The order of registration has no effect. If the rest of the path or the
-// method does not match after the more specific segment, the lookup tries the less specific segment. Two routes that match
-// the same request with equal precedence cannot both be added. The error names the positions of both registrations and a path
-// that both match.
+// without constraint, and a parameter without constraint over a catch-all. The order of registration has no effect. If the
+// rest of the path or the method does not match after the more specific segment, the lookup tries the less specific segment.
+// Two routes that match the same request with equal precedence cannot both be added. The error names the positions of both
+// registrations and a path that both match. If a constraint is a function, or is matched by package regexp, such a conflict
+// may remain undetected.
 //
 // Hosts take precedence over paths: routes for the exact host are tried first, then routes for host patterns, then routes for
 // any host. If no route of a matching host matches the request, the next matching host is tried. The port, the case and a
@@ -44,9 +45,10 @@
 //
 // # Versions
 //
-// A route with version v2 is selected by a vendor media type in Accept, such as application/vnd.acme.v2+json. A request that
-// names no version, or that also accepts other media types, gets the route without a version. If no such route exists, it
-// gets the newest version. If a request accepts only versions that do not exist, the outcome is NotAcceptable.
+// A route with version v2 is selected by a vendor media type in Accept, such as application/vnd.acme.v2+json. If the header
+// names no version, or if none of the named versions exists but the header also accepts other media types, the request gets
+// the route without a version. If no such route exists, it gets the newest version. If a request accepts only versions that
+// do not exist, the outcome is NotAcceptable.
 //
 // # Paths
 //

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Explain describes step by step how a request is matched: which edges are tried, and with what result. The steps are
-// those of LookupAccept, in the same order. Explain is meant for people who examine an application, and is much
-// slower than a lookup.
+// Explain describes step by step how a request is matched: which segments of patterns are tried, and with what
+// result. The steps are those of LookupAccept, in the same order. Explain is meant for people who examine an
+// application, and is much slower than a lookup.
 func (r *Router[T]) Explain(method, host, path, accept string) string {
 	var m Match[T]
 	outcome := r.LookupAccept(method, host, path, accept, &m)

@@ -18,7 +18,7 @@ type hosts struct {
 }
 
 // A hostPattern is a host pattern with parameters, and the tree of its paths. Patterns are tried one after the other, because a router has
-// few of them, and most of them differ from the host in the last label.
+// few of them, and most patterns that do not match differ from the host in the last label.
 type hostPattern struct {
 	pattern *pattern
 	params  int
@@ -132,7 +132,7 @@ func (h *hosts) find(host string, w *walk) *binding {
 
 // matchHost matches a host in the form of foldHost and records the values of the parameters.
 func (p *pattern) matchHost(host string, s *state) bool {
-	// Match from right to left, because most patterns differ in the last label.
+	// Match from right to left, because most patterns that do not match differ from the host in the last label.
 	k, end := len(p.names), len(host)
 	for i := len(p.segments) - 1; i >= 0; i-- {
 		start := strings.LastIndexByte(host[:max(end, 0)], '.') + 1
@@ -155,7 +155,8 @@ func (p *pattern) matchHost(host string, s *state) bool {
 	return true
 }
 
-// foldHost removes the port and a final dot and converts letters to lower case, in memory of s. It returns "" for a host that is too long.
+// foldHost returns host in lower case, without its port and a final dot. The result may be in memory of s; it is then valid until the next
+// call. For a host that is too long, foldHost returns "".
 func (s *state) foldHost(host string) string {
 	host = hostName(host)
 	if len(host) > maxHost {

@@ -85,8 +85,8 @@ func (in *insertion) check(n *node, segments []segment) {
 	in.checkLeaf(n.end.Load(), in.route.prefix)
 }
 
-// checkLeaf searches a leaf for a route with a method and the version of the new route. prefix reports whether the leaf is the
-// prefix route's own path.
+// checkLeaf searches a leaf for a route that has the version of the new route and at least one of its methods. prefix reports
+// whether the new route is a prefix route and the leaf is for the path of the prefix itself.
 func (in *insertion) checkLeaf(l *leaf, prefix bool) {
 	if l == nil || in.other != nil {
 		return

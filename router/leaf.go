@@ -3,7 +3,7 @@ package router
 import "slices"
 
 // A leaf has the routes that end at one node of the tree. They differ in methods or version. A leaf is immutable. It is allocated in
-// the size class of 128 bytes, which is aligned to cache lines, so that first is in one cache line.
+// the size class of 128 bytes, which is aligned to cache lines, so that the field first is in one cache line.
 type leaf struct {
 	first     binding   // copy of bindings[0] if no route has a version; most leaves have no other binding
 	bindings  []binding // in order of precedence

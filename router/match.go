@@ -14,8 +14,8 @@ type Match[T any] struct {
 // state is the part of a match that does not depend on the stored type.
 type state struct {
 	spans [inlineSpans]Span
-	more  []Span // spans of the parameters after the first inlineSpans; later lookups reuse the memory
-	rest  uint32
+	more  []Span  // spans of the parameters after the first inlineSpans; later lookups reuse the memory
+	rest  uint32  // result of Match.Rest
 	kept  *memory // allocated on demand
 
 	// These fields describe the leaves that matched the path but not the method or version. miss, allowed and versions are valid only
@@ -83,8 +83,8 @@ func (m *Match[T]) Rest() int { return int(m.state.rest) }
 // HeadFromGet reports whether the request has the method HEAD and is answered by a route for GET.
 func (m *Match[T]) HeadFromGet() bool { return m.found != nil && m.found.implied }
 
-// Allow returns the value of the Allow header after MethodNotAllowed. The value includes OPTIONS. Allow allocates only if several
-// patterns match the path.
+// Allow returns the value of the Allow header after OutcomeMethodNotAllowed. The value includes OPTIONS. Allow allocates only if
+// several patterns match the path.
 func (m *Match[T]) Allow() string {
 	switch s := &m.state; {
 	case s.missed == 0:
@@ -96,7 +96,7 @@ func (m *Match[T]) Allow() string {
 	}
 }
 
-// Versions returns the existing versions in order, after NotAcceptable. The caller must not change the slice.
+// Versions returns the existing versions in order, after OutcomeNotAcceptable. The caller must not change the slice.
 func (m *Match[T]) Versions() []string {
 	if m.state.missed == 0 {
 		return nil

@@ -58,7 +58,7 @@ func (b *builder) minimize(start uint16) *automaton {
 }
 
 // byteClasses numbers classes of bytes from 1. Bytes of one class lead to the same state from every state. It returns one byte of each
-// class. At most 255 classes exist: of the bytes that do not occur in UTF-8, two belong to the same class.
+// class. At most 255 classes exist, because all bytes that do not occur in UTF-8 are in one class.
 func (b *builder) byteClasses(class *[256]uint8) (samples []byte) {
 	numbers := make(map[string]uint8)
 	key := make([]byte, 0, 2*len(b.rows))

@@ -40,7 +40,7 @@ func (o *overlaps) find(a, b *segment) (example string, ok bool) {
 	return example, example != ""
 }
 
-// probes are values that are tested in addition if a constraint has no automaton.
+// probes are values that are tested in addition if one of the segments is opaque.
 var probes = []string{
 	"a", "1", "x1", "A", "abc", "123", "a-b", "a.b", "true", "2024-01-31", "127.0.0.1", "::1", "en",
 	"123e4567-e89b-12d3-a456-426614174000", "é", "a b", "user@example.com", "v1", "0", "-1", "abc_def",
@@ -71,7 +71,7 @@ func (o *overlaps) search(a, b *segment) string {
 	return canonical
 }
 
-// opaque reports whether the segment has a constraint without an expression, that is, a function.
+// opaque reports whether the segment has a constraint that is a function or is matched by package regexp.
 func (seg *segment) opaque() bool {
 	for _, p := range seg.parts {
 		if p.constraint != nil && (p.constraint.custom != nil || p.constraint.regexp != nil) {

@@ -23,7 +23,7 @@ func (e EscapeError) Error() string {
 }
 
 // Canonical appends the canonical form of an escaped path to dst. A path without '%' is already canonical. If it returns an
-// *EscapeError, it also returns dst with the part that was appended before the error.
+// EscapeError, it also returns dst with the part that was appended before the error.
 func Canonical(dst []byte, escaped string) ([]byte, error) {
 	dst, bad := semantics.AppendCanonical(dst, escaped)
 	if bad >= 0 {
@@ -79,8 +79,8 @@ func isPathByte(c byte) bool {
 }
 
 // Clean removes "." and ".." segments and double slashes from a canonical path. dirty reports whether the path had any of them. If
-// not, Clean returns path without allocating. No route matches a dirty path, so a caller needs Clean only for paths that were not
-// found.
+// it had none, Clean returns path without allocating. No route matches a dirty path, so a caller needs Clean only for paths that
+// were not found.
 func Clean(path string) (cleaned string, dirty bool) {
 	if !strings.HasPrefix(path, "/") || !isDirty(path[1:]) {
 		return path, false

@@ -20,10 +20,10 @@ import (
 type rank uint8
 
 const (
-	static rank = iota
-	constrained
-	named
-	catchAll
+	static      rank = iota // text
+	constrained             // parameters with constraints or with text
+	named                   // a parameter without constraint
+	catchAll                // a parameter for the rest of the path
 )
 
 func (r rank) String() string {
@@ -39,7 +39,7 @@ const maxPattern = 4096
 // maxSegmentParams is the maximum number of parameters of a segment.
 const maxSegmentParams = 16
 
-// A part is a piece of a segment: a parameter if name is set, and otherwise literal text.
+// A part is a piece of a segment: a parameter if the field name is set, and otherwise literal text.
 type part struct {
 	literal    string // in canonical form
 	name       string

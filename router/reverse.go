@@ -6,9 +6,9 @@ import (
 )
 
 // URL builds the escaped path of the route with the given name. args are the values of the route's parameters in order, the
-// parameters of the host first. They are formatted like by fmt.Sprint. For a route with a host the result begins with "//" and the
-// host. URL returns an error if a value does not match its parameter or would be parsed differently. Therefore a lookup of the
-// result finds this route's pattern with the same values.
+// parameters of the host first. They are formatted as by fmt.Sprint. For a route with a host the result begins with "//" and the
+// host. URL returns an error if a value does not match its parameter or would be parsed differently. Therefore the route's
+// pattern matches the result with the same values. A lookup of the result may still find a route with higher precedence.
 func (r *Router[T]) URL(name string, args ...any) (string, error) {
 	r.mu.RLock()
 	e := r.names[name]

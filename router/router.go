@@ -82,8 +82,8 @@ func (r *Router[T]) ConstraintFunc(name string, accept func(value string) bool) 
 }
 
 // Add registers a route. For an invalid pattern it returns an error that wraps a *PatternError. If some requests would
-// match both this route and an earlier one with equal precedence, it returns a *ConflictError. After an error the router is
-// unchanged.
+// match both this route and an earlier route with equal precedence, it returns a *ConflictError. After an error the router
+// is unchanged.
 func (r *Router[T]) Add(reg Route[T]) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

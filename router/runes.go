@@ -10,8 +10,9 @@ import (
 // A runeMachine runs a compiled expression. Its input is runes, and its state is a set of instructions.
 //
 // Runes are grouped in classes. No instruction and no assertion of the expression distinguishes the runes of a class, so one
-// rune represents all. A set of instructions is the state immediately after a rune. Empty-width instructions are not yet
-// followed, because \b and $ depend on the next rune. For the same reason a set includes the previous rune.
+// rune of a class represents all of them. A set of instructions is the state immediately after a rune. Empty-width
+// instructions are not yet followed, because \b and $ depend on the next rune. For the same reason a set includes the
+// previous rune.
 type runeMachine struct {
 	prog    *syntax.Prog
 	starts  []rune  // first runes of the intervals, ascending from 0
@@ -27,7 +28,7 @@ type runeMachine struct {
 
 type pcSet struct {
 	pcs    []uint32
-	before rune // the previous rune or a rune like it, see like; -1 at the beginning
+	before rune // the result of the method like for the previous rune; -1 at the beginning
 }
 
 // maxClassWork is the maximum product of the numbers of instructions and intervals. The product is the cost of finding the

@@ -5,8 +5,8 @@ import "math/bits"
 // hashFactor spreads the bits of a word to the upper bits of the product. It is 2^64 divided by the golden ratio.
 const hashFactor = 0x9E3779B97F4A7C15
 
-// scanExact is the length in bytes up to which first and hash identify a segment among those of the same length. They do,
-// because mixing a word into a hash loses no information about the word.
+// scanExact is the length in bytes up to which the results first and hash of scanSegment identify a segment among segments
+// of the same length. They identify it because mixing a word into a hash loses no information about the word.
 const scanExact = 16
 
 // scanSegment reads the segment that begins at start, eight bytes at a time, up to the next slash or the end of the path. It

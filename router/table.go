@@ -73,8 +73,9 @@ func (t *table) find(method, host, path, accept string, s *state) (*binding, Out
 	if bit == 0 {
 		bit = t.methods.Load().bit(method)
 	}
-	// The fields are set one by one. The compiler would build a literal elsewhere and copy it in wider words, which delays the
-	// processor because it cannot forward such a store to the load. The delay is a quarter of the time of a short lookup.
+	// The fields are set one by one. The compiler would build a literal in other memory and copy it in wider words. This
+	// delays the processor, which cannot forward narrow stores to wider loads. The delay is a quarter of the time of a short
+	// lookup.
 	var w walk
 	w.path, w.accept, w.method, w.s = path, accept, bit, s
 	if h := t.hosts.Load(); h != nil {

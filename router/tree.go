@@ -62,7 +62,7 @@ func (n *node) is(text string, start, end int, first, hash uint64) bool {
 }
 
 // setEnd sets the leaf of the patterns that end at n. The leaf and endMethods cannot be stored in one step, so endMethods is 0 while
-// the leaf changes.
+// the leaf changes. It remains 0 for a prefix route, because a lookup must then also set the result of Match.Rest.
 func (n *node) setEnd(l *leaf) {
 	n.endMethods.Store(0)
 	n.end.Store(l)

@@ -11,8 +11,9 @@ import (
 // a digit. The name of the vendor is ignored. A header may name several versions. Among those that exist, the version with the
 // highest quality is selected, and among equal qualities the newest.
 //
-// A request that names no version, or that also accepts another media type (*/*, application/json), gets the route without a
-// version. If no such route exists, it gets the newest version. If all routes of a leaf have no version, Accept is ignored.
+// If the header names no version, or if none of the named versions exists but the header also accepts another media type (*/*,
+// application/json), the request gets the route without a version. If no such route exists, it gets the newest version. If all
+// routes of a leaf have no version, Accept is ignored.
 
 // isVersion reports whether s is a version: v and a digit, then any number of letters, digits, _ or -.
 func isVersion(s string) bool {
@@ -123,7 +124,7 @@ func qualityOf(params string) int {
 	return 1000
 }
 
-// versionBinding is bindingOf for a leaf with versions. The bindings are sorted with the newest version first.
+// versionBinding does the work of bindingOf for a leaf with versions. The bindings are sorted with the newest version first.
 func (w *walk) versionBinding(l *leaf) *binding {
 	var best, plain, newest *binding
 	bestQuality := 0
