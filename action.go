@@ -153,9 +153,9 @@ func (a *App) recovered(r *Request, v any) (resp Response) {
 	return a.onPanic(r, v)
 }
 
-// settle prepares a response for sending. It applies the features, claims the memory that the response
-// owns for the sender, logs a failure, and runs the producer of a deferred response. featuresApplied
-// reports that the features have already wrapped the action.
+// settle prepares a response for sending. It applies the features, claims the response's own memory for
+// the sender, logs a failure, and runs the producer of a deferred response. featuresApplied reports that
+// the features have already wrapped the action.
 func (a *App) settle(r *Request, resp *Response, featuresApplied bool) {
 	if r.uncommon != nil {
 		defer r.discard()       // ends a suspended handler whose response was replaced

@@ -110,8 +110,8 @@ func (i *AnswerInfo) Secure() bool { return i.r.secure() }
 // cancelled.
 func (i *AnswerInfo) Context() context.Context { return i.r.logContext() }
 
-// OnAnswer calls f once with the answer to this request, like [Hooks].Observe. It shows a timeout or a broken stream, which the
-// Response that middleware sees does not show. After a timeout f may run on another goroutine while the action is still
+// OnAnswer calls f once with the answer to this request, like [Hooks].Observe. So middleware learns of a timeout or a broken
+// stream, which the Response that it sees does not show. After a timeout f may run on another goroutine while the action is still
 // running. f must not use the request.
 func (r *Request) OnAnswer(f func(*AnswerInfo)) {
 	r.alive()
@@ -162,8 +162,8 @@ func (r *Request) setValues(ctx context.Context) {
 	}
 }
 
-// setID sets the ID. On a route with a timeout, an answer made while the action is running reads the ID
-// of the outermost request, so setID holds the lock, and also sets the ID of the requests outside.
+// setID sets the ID. On a route with a timeout, an answer made while the action is running reads the ID of the outermost
+// request. So setID holds the lock, and also sets the ID of the requests outside of standard middleware.
 func (r *Request) setID(id exchange.Identity) {
 	if r.s.Route.Timeout > 0 {
 		r.shared.Lock()
@@ -350,8 +350,8 @@ type ProblemFormat struct {
 }
 
 // FormatProblems returns a format for [Config].Problems. Each problem is sent as the JSON of the value that body
-// returns, with the given media type, such as "application/json" or "application/vnd.api+json". Status and headers of
-// the answer stay. Nil slices and maps are written as [] and {}, as by package typed.
+// returns, with the given media type, such as "application/json" or "application/vnd.api+json". The status and the
+// headers of the answer do not change. Nil slices and maps are written as [] and {}, as by package typed.
 //
 // The answer to a problem with a Type also has a Link field with that type, `Link: <email-taken>; rel="type"` (RFC 6903
 // section 6), because the value of body may lack the type. Package typed recognizes a fault by this field.
@@ -416,7 +416,7 @@ func isURI(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune("\"<>\\^`{|}", c) })
 }
 
-// Formatted returns an answer of package middleware that describes p, in the format of Config.Problems.
+// Formatted returns resp, an answer of package middleware that describes p, in the format of Config.Problems.
 func (*inside) Formatted(r *Request, resp Response, p *ProblemDetails) Response {
 	if r.app.config.Problems == nil {
 		return resp

@@ -125,7 +125,7 @@ func (r *Request) readAll(src io.Reader, announced int64) ([]byte, error) {
 		want = firstBody
 	}
 	if cap(r.s.Payload) > want && (announced > trustedBody || r.app.server.Budget.Tight()) {
-		r.s.Payload = nil // left from an earlier request; it would be charged to this one
+		r.s.Payload = nil // the buffer of an earlier request, which would be charged to this request
 	}
 	if err := r.holdBody(cap(r.s.Payload), announced); err != nil {
 		return nil, err

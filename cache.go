@@ -8,7 +8,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// cacheBlocks maps durations in seconds to Cache-Control blocks. Negative keys are private ones.
+// cacheBlocks maps durations in seconds to Cache-Control blocks. Negative keys are for private blocks.
 var cacheBlocks exchange.Memo[int64, *HeaderBlock]
 
 // cacheBlock returns the Cache-Control block for d. sign is -1 for private and 1 for public.

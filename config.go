@@ -149,20 +149,21 @@ type Limits struct {
 	MaxMemoryPerConnection ByteSize
 
 	// MaxMemoryPerAddress is the maximum part of the budget that all connections from one remote address may use
-	// together, including answers. Beyond it, other requests of that address are ended, as described at Memory. If none
-	// can be, the answer is 503, for a large body after Timeouts.Memory. One answer may be larger if the address holds
-	// nothing else. Addresses are counted as for MaxConnectionsPerAddress. At least 128 KiB. Default: the budget.
+	// together, including answers. Beyond it, other requests of that address are ended, as described at Memory. If no
+	// request can be ended, the answer is 503; a large body first waits for Timeouts.Memory. One answer may be larger if the
+	// address holds nothing else. Addresses are those of MaxConnectionsPerAddress. At least 128 KiB. Default: the budget.
 	MaxMemoryPerAddress ByteSize
 
 	// MaxConcurrent is the maximum number of actions that may block at once on the loop engine. At the limit, requests
 	// of routes whose actions are known to block wait in a queue. Requests of a [Route.Critical] may exceed the limit by
-	// an eighth. Default: 10,000, or less under a memory limit: one for each 256 KiB that it leaves, but at least 16.
+	// an eighth. Default: 10,000, or less under a memory limit: one for each 256 KiB that the program itself does not use,
+	// but at least 16.
 	//
 	// Requests of a route whose actions have not blocked lately are not queued. Such a route may exceed the limit by one
 	// action on each processor. All routes that block rarely may together exceed it by one. An action that waits for its
 	// own client, to send the body or to read the answer, does not count. At most a quarter of MaxConcurrent actions may
 	// wait for the rest of a body of up to 64 KiB; beyond that, such bodies are read before their actions start. A route
-	// whose bodies are longer and arrive in parts counts as blocking. [Route.Limit] keeps one slow route from using all.
+	// whose bodies are longer and arrive in parts counts as blocking. [Route.Limit] prevents that one slow route uses all.
 	MaxConcurrent int
 
 	// Adaptive lets the loop engine choose, between 4 and MaxConcurrent, how many requests of routes known to block are
@@ -302,7 +303,7 @@ type ProcessConfig struct {
 	DrainTimeout time.Duration
 
 	// DisableGCPacing leaves the garbage collector to the program. The app then does not set GOGC and the runtime's memory
-	// limit, and does not return memory to the system when it becomes quiet. The budget of Limits.Memory still applies.
+	// limit, and does not return memory to the system when it becomes idle. The budget of Limits.Memory still applies.
 	DisableGCPacing bool
 
 	// DisableRestart leaves SIGHUP to the program or to the system's default, which ends the process. By default

@@ -75,7 +75,7 @@ func wantJSON(contentType string) error {
 	}
 }
 
-// longestMediaType limits how many bytes of a rejected media type an error repeats.
+// longestMediaType is the maximum number of bytes of a rejected media type that an error contains.
 const longestMediaType = 100
 
 // decodeProblem returns the problem for the first error in a body.

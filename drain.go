@@ -31,8 +31,8 @@ func (a *App) Draining() <-chan struct{} { return a.servers.Draining() }
 // called before the app serves, and also later. When the app drains, it stops accepting connections and then cancels the context
 // of f. Shutdown waits for f as it waits for requests. In a restart the worker of the new process starts earlier, see Run.
 //
-// A panic of f is recovered and logged. An error is logged unless the context has ended. f is not called again. [Stats].Workers
-// counts workers by name; several may have the same name.
+// A panic of f is recovered and logged. An error is logged unless the context has ended. f is not called again. App.Stats has
+// counts of workers by name. Several workers may have the same name.
 func (a *App) Go(name string, f func(context.Context) error) {
 	if name == "" || f == nil {
 		panic("dunlin: Go: the worker has no name, or no function (called at " + callerPlace() + ")")

@@ -63,9 +63,9 @@ func (p *ProblemDetails) append(b []byte) ([]byte, error) {
 	return d.Append(b)
 }
 
-// Problem answers with p as application/problem+json, or in the format of [Config].Problems. It logs
-// the cause, if any. The response has a copy of p; only the values of Extensions are shared. A nil p
-// is answered with 500.
+// Problem answers with p as application/problem+json, or in the format of [Config].Problems. The cause,
+// if any, is logged. The response has a copy of p; only the values of Extensions are shared. A nil p is
+// answered with 500.
 func Problem(p *ProblemDetails) Response {
 	if p == nil {
 		return Response{}.fail(errors.New("dunlin.Problem called with nil"))

@@ -49,9 +49,9 @@ func FS(fsys fs.FS, name string) Response {
 //
 // It answers as [FS] does and never lists a directory. A request for a directory with an index.html is redirected (308)
 // to the path with a trailing slash, and a request for a file to the path without one. A name with an escaped slash (%2F)
-// is answered with 404, because routes that guard a part of the tree do not treat %2F as a slash. So are names that begin
-// with a dot, such as .env and .git, except .well-known. [FS] serves them. Files without a time, as in an embed.FS,
-// are assumed never to change: their ETag is a hash of the content, computed on the first request.
+// is answered with 404, because routes that guard a part of the tree do not treat %2F as a slash. Names that begin with a
+// dot, such as .env and .git, are answered with 404, too, except .well-known; [FS] serves such names. Files without a time,
+// as in an embed.FS, are assumed never to change: their ETag is a hash of the content, computed on the first request.
 //
 // An os.DirFS follows symbolic links out of its tree. If other programs can write to the tree, use
 // the FS of an [os.Root], which does not follow such links.

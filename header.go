@@ -7,7 +7,7 @@ import (
 )
 
 // A HeaderBlock is an immutable set of response headers, rendered once: as bytes of HTTP/1.1 for the loop engine and as
-// shared value slices for the map of net/http. Each response costs one copy. A block is safe for concurrent use. Create
+// shared value slices for the map of net/http. To send a block costs one copy. A block is safe for concurrent use. Create
 // blocks at start-up and share them:
 //
 //	var static = dunlin.NewHeaderBlock("Cache-Control", "public,max-age=30", "Vary", "Accept")
@@ -69,7 +69,7 @@ func (b *HeaderBlock) Get(name string) string {
 }
 
 // SetIn sets the block's headers in a header map of net/http, for standard handlers. The map shares the block's value
-// slices, so the caller must not write to them. It may append to a slice, which copies it.
+// slices, so the caller must not change their elements. To append to a slice is safe, because append copies it.
 func (b *HeaderBlock) SetIn(h http.Header) {
 	if b != nil {
 		b.block.SetIn(h)

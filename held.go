@@ -127,8 +127,8 @@ func (r *Request) bodyEnded(err error) error {
 	return err
 }
 
-// releaseBody releases the memory held for the request. end calls it; for an abandoned request, which has no call of end,
-// others call it.
+// releaseBody releases the memory held for the request. It is called by end, and by rescue and Abandon for an abandoned
+// request, for which end is not called.
 func (r *Request) releaseBody() {
 	if r.account == nil {
 		return

@@ -23,9 +23,10 @@ const JSONNilAsEmpty JSONOption = 2
 // does not affect the output of MarshalJSON methods.
 const JSONOmitWriteOnly JSONOption = 3
 
-// JSON answers 200 with v as application/json, in the bytes of json.Marshal. It encodes v before it returns, so v may
-// change afterwards. Plain values (structs, slices, maps, strings and numbers, without MarshalJSON or MarshalText) are
-// encoded without an allocation. A value that cannot be encoded makes the response a 500 whose cause is logged.
+// JSON answers 200 with v as application/json. The body has the same bytes as the result of json.Marshal. JSON encodes v
+// before it returns, so v may change afterwards. Plain values (structs, slices, maps, strings and numbers, without
+// MarshalJSON or MarshalText) are encoded without an allocation. A value that cannot be encoded makes the response a 500
+// whose cause is logged.
 func JSON[T any](v T, options ...JSONOption) Response {
 	x := exchange.NewOwn(&blockJSON.block)
 	body, err := jsonwire.Append(x.Buf[:0], &v, jsonOptions(options))

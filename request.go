@@ -26,7 +26,7 @@ type Action func(*Request) Response
 type Middleware func(Action) Action
 
 // A Feature extends all answers of an app or a group, see [Group.Install]. The features of package middleware are RequestID, CORS,
-// SecureHeaders, RateLimit and AccessLog. For another one use [Hooks], or a type that embeds it.
+// SecureHeaders, RateLimit and AccessLog. For your own feature use [Hooks], or a type that embeds Hooks.
 type Feature interface {
 	// Middleware returns the feature as middleware for a group or a single route. The middleware does not
 	// change answers that are made without it, such as the 503 at a timeout.

@@ -254,7 +254,7 @@ func (r Response) push(f exchange.Field) Response {
 // fail returns a response that reports err: a 500 whose cause is logged.
 func (r Response) fail(err error) Response {
 	if r.a.Failed() {
-		return r // the first failure is the useful one
+		return r // the first failure is kept, because it may be the cause of later ones
 	}
 	// Not Error: a problem within err is the cause of the failure, not the answer.
 	failure := Problem(&ProblemDetails{Status: http.StatusInternalServerError, Cause: err})

@@ -80,7 +80,7 @@ func routeKey(index int) string { return "#" + strconv.Itoa(index) }
 // first. Call Use before the routes are registered. It panics if this group, or a group made from it, already has a route,
 // because that route would not have the middleware. An earlier [Route.Critical] route is allowed: it does not have the
 // middleware. The middleware of a route also wraps the answer to OPTIONS for its path, see Options. The middleware of the
-// app also wraps the answers of NotFound and MethodNotAllowed; so does that of a group for which one of them was called.
+// app, and of a group with a call of NotFound or MethodNotAllowed, also wraps the answers of these two actions.
 func (g *Group) Use(middleware ...Middleware) {
 	for i, m := range middleware {
 		if m == nil {

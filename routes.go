@@ -19,8 +19,8 @@ type RouteInfo struct {
 	Host    string // "" for any
 	Version string // "" for any
 	Name    string // as given to Route.Name
-	// Constraints are the constraints of parameters, in order: "id: int". An entry mentions it if package regexp checks
-	// the constraint, because the router's automaton for it would be too large.
+	// Constraints are the constraints of parameters, in order: "id: int". An entry says so if package regexp checks its
+	// constraint, because the router's own automaton for the expression would be too large.
 	Constraints []string
 	Place       string // file:line of the registration
 
@@ -133,8 +133,8 @@ func (a *App) Explain(method, target string) string {
 //
 // The new path is routed, with the middleware of its route. The query does not change. Path, and the URL that standard
 // handlers see, have the new path. SentPath has the original path. A redirect that adds or removes a slash at the end of
-// the path uses the original path if it also leads to the route with the changed slash. A request is rewritten once.
-// Rewrite panics if the rule is invalid.
+// the path uses the original path if that path, with the changed slash, also leads to the route. A request is rewritten
+// once. Rewrite panics if the rule is invalid.
 func (a *App) Rewrite(from, to string) {
 	if err := a.rewrites.Add(from, to, callerPlace()); err != nil {
 		panic(fmt.Sprintf("dunlin: Rewrite(%q, %q): %v (called at %s)", from, to, err, callerPlace()))

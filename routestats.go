@@ -29,7 +29,7 @@ func countStats(c *exchange.RouteCounts, s *stats.Route) {
 	o := &sums.Classes
 	s.Requests, s.Ended = sums.Latency.Count(), sums.Ended
 	s.Status = stats.StatusCounts{Dropped: o[0], Informational: o[1], Success: o[2], Redirection: o[3], ClientError: o[4], ServerError: o[5]}
-	s.InFlight = int(max(sums.InFlight, 0)) // shards are read one after the other
+	s.InFlight = int(max(sums.InFlight, 0)) // the sum may be negative, because shards are read one after the other
 	s.Panics, s.Timeouts, s.Takeovers = c.Panics.Load(), c.Timeouts.Load(), c.Takeovers.Load()
 	s.Latency = stats.LatencyOf(sums.Latency)
 }

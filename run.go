@@ -69,7 +69,7 @@ func (a *App) Run(ctx context.Context) error {
 // overloaded. It shares the memory limit, workers and logger of a, and ends together with a.
 //
 // Run of a serves the inner address, before the public addresses, so call Inner before Run. Serve and ListenAndServe do not serve
-// it. Tests serve the app of the group, for example with dunlintest.Serve. Its Addrs returns the port chosen for port 0.
+// it. Tests serve the app of the group, for example with dunlintest.Serve. Addrs of that app returns the port chosen for port 0.
 func (a *App) Inner(addr string) *Group {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -39,8 +39,7 @@ var blockSSE = NewHeaderBlock("Content-Type", "text/event-stream", "Cache-Contro
 //	})
 //
 // The head and each event are sent at once. An error or a panic cuts the connection. In a drain, streams end one after another within
-// half of the time of [App.Shutdown]. Each client is told to reconnect after a random delay of up to the latest Event.Retry, or up to
-// 5 seconds.
+// half of the time of [App.Shutdown]. A client is told to reconnect after a random delay: up to the latest Event.Retry, or 5 seconds.
 func SSE(stream func(e *Events) error) Response {
 	if stream == nil {
 		return Response{}.fail(errors.New("SSE was given a nil function"))

@@ -10,9 +10,8 @@ import (
 // maxHoldings is the maximum length of Largest of stats.Memory.
 const maxHoldings = 5
 
-// Stats returns a snapshot of the app's counts. It takes about ten microseconds, plus about one for each route in use, and does
-// not stop the app. It is safe for concurrent use at any time. A concurrent change may be visible in one figure and not yet in
-// another.
+// Stats returns a snapshot of the app's counts. It takes about ten microseconds, plus about one for each route in use. It is safe
+// for concurrent use and does not stop the app. A concurrent change may be visible in one figure and not yet in another.
 func (a *App) Stats() stats.Snapshot {
 	var s stats.Snapshot
 	a.memoryStats(&s.Memory)

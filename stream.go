@@ -75,9 +75,9 @@ const maxHeldBack = 8 << 10
 // goroutine or on another. write may use the request. When write has returned, w fails. For HEAD, write is not called.
 //
 // The first 8 KB of the body are held back. If write returns before it has written more, the response has a length like
-// any other, and an error of write is answered as by [Error]. Otherwise the body is sent in pieces, and [Flush] of w sends
-// the pending bytes. A later error or panic cuts the connection, so that the client detects that the body is incomplete.
-// A call of w.Write fails when the client has disconnected; write should return that error.
+// any other. An error of write is then answered as by [Error]. If write has written more, the body is sent in pieces, and
+// [Flush] of w sends the pending bytes. A later error or panic cuts the connection, so that the client detects that the
+// body is incomplete. w.Write fails when the client has disconnected; write should return that error.
 func Stream(contentType string, write func(w io.Writer) error) Response {
 	r := Bytes(contentType, nil)
 	if write == nil {

@@ -73,7 +73,7 @@ func (w *stdWriter) answer(h http.Handler, req *http.Request, rest *restOfChain)
 	return w.response().because(rest)
 }
 
-// recovered returns the answer for a panic of the handler. [http.ErrAbortHandler] becomes a panic of the action.
+// recovered returns the answer for a panic of the handler. It reports false for http.ErrAbortHandler, so that the action panics.
 func (s *suspension) recovered(v any) (Response, bool) {
 	if v == http.ErrAbortHandler {
 		return Response{}, false

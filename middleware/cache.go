@@ -46,25 +46,24 @@ type CacheConfig struct {
 	StaleWhileRevalidate, StaleIfError time.Duration
 
 	// Key returns a further part of the cache key, such as a tenant or the client's country, in
-	// addition to scheme, host, path, query and the fields that Vary names. A request for which it
-	// reports false bypasses the cache. Default: no further part.
+	// addition to scheme, host, path, query and the fields that Vary names. If Key reports false, the
+	// request bypasses the cache. Default: no further part.
 	Key func(*dunlin.Request) (key string, ok bool)
 
 	// Logger logs, at level Warn, each failure for which a stale response is sent. Default:
 	// slog.Default().
 	Logger *slog.Logger
 
-	// Revalidate also stores responses that are never fresh (no-cache, max-age=0, a past Expires),
-	// if they have an ETag or Last-Modified. The action still runs for each request. It sees
-	// If-None-Match and If-Modified-Since for the stored response, and if it returns 304, the cache
-	// sends the stored response. This saves work if the action is a [Proxy]. Responses that have
-	// been fresh are revalidated in any case. Default: responses that are never fresh are not
-	// stored.
+	// Revalidate also stores responses that are never fresh (no-cache, max-age=0, a past Expires), if
+	// they have an ETag or Last-Modified. The action still runs for each request, with If-None-Match
+	// and If-Modified-Since for the stored response. If it returns 304, the cache sends the stored
+	// response. This saves work if the action is a [Proxy]. Responses that were fresh are revalidated
+	// in any case. Default: responses that are never fresh are not stored.
 	Revalidate bool
 
 	// Heuristic limits the estimated freshness lifetime of responses that have Last-Modified but
 	// state no lifetime. The estimate is a tenth of the time since Last-Modified (RFC 9111 section
-	// 4.2.2). It is meant for responses of upstream servers. Default: such responses are stale.
+	// 4.2.2). Use it for responses of upstream servers. Default: such responses are stale.
 	Heuristic time.Duration
 
 	// Targets names response fields that are addressed to this cache, such as CDN-Cache-Control
@@ -327,7 +326,7 @@ func rerouted(r *dunlin.Request, set uint64) string {
 // secureMix distinguishes hashes of https from those of http.
 const secureMix = 0x9e3779b97f4a7c15
 
-// A cacheKey selects a response, except for Vary.
+// A cacheKey identifies the stored responses to a request, of which Vary selects one.
 type cacheKey struct {
 	base              uint64 // hash of host, path and query, without the scheme; it also selects the shard
 	hash              uint64 // hash of all fields

@@ -73,7 +73,7 @@ type RateLimitConfig struct {
 type RateAway uint8
 
 const (
-	// RateAwayLimitLocally counts in each process: each of several machines admits the limit.
+	// RateAwayLimitLocally counts in each process, so that two processes together admit twice the limit.
 	RateAwayLimitLocally RateAway = iota
 	// RateAwayRefuse answers 503 with Retry-After.
 	RateAwayRefuse
@@ -127,7 +127,7 @@ func RateLimit(rate RateLimitConfig) dunlin.Feature {
 	}}
 }
 
-// decide judges a request by its address, in memory.
+// decide decides about a request by its address and the counts in memory.
 func (l *rateLimiter) decide(r *dunlin.Request) (v gcra.Verdict, limited bool) {
 	ip, hash := r.Remote().Addr(), uint64(0)
 	switch {
@@ -158,7 +158,7 @@ func (l *rateLimiter) quick() quickLimit {
 	return quickLimit{l.table, l.seed4, exchange.Nanos(l.began), l.fields.rate.Interval, l.fields.little, l.fields.least.limit, l.fields}
 }
 
-// decide judges a request by its IPv4 address, at a time of exchange.Nanos.
+// decide decides about a request by its IPv4 address. now is a time of exchange.Nanos.
 func (q *quickLimit) decide(ip uint32, now int64) gcra.Verdict {
 	return q.table.Take(hash4(&q.seed4, ip), max(now-q.began, 0)+1)
 }
@@ -177,7 +177,7 @@ type rateLimiter struct {
 	table  *gcra.Table
 	fields *rateFields
 	began  time.Time
-	seed4  [2]uint64 // for IPv4 addresses
+	seed4  [2]uint64 // seed of hash4
 
 	seed   maphash.Seed
 	quotas gcra.Store // Store, if it decides in one step

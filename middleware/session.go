@@ -29,14 +29,14 @@ type SessionConfig struct {
 	// its beginning or its last Login. Defaults: 30 minutes and 12 hours.
 	Idle, Absolute time.Duration
 
-	// Cookie is the cookie's name. Default: __Host-session, or session if Insecure is set. Browsers
-	// accept the prefix __Host- only from this host.
+	// Cookie is the cookie's name. With the prefix __Host-, browsers accept the cookie only from this
+	// host. Default: __Host-session, or session if Insecure is set.
 	Cookie string
 
 	// SameSite is the cookie's attribute. Default: http.SameSiteLaxMode.
 	SameSite http.SameSite
 
-	// Persistent makes browsers keep the cookie when they are closed. Default: it is deleted.
+	// Persistent makes browsers keep the cookie when they are closed. Default: browsers delete it.
 	Persistent bool
 
 	// Insecure allows the cookie without TLS, for development.
@@ -286,7 +286,7 @@ func (s *Sessions[T]) End(r *dunlin.Request) error {
 	if !state.open {
 		return ErrSessionTooLate
 	}
-	if state.id != "" && !state.moved && s.config.Store != nil { // also if the store had no value: an earlier End may have failed half-way
+	if state.id != "" && !state.moved && s.config.Store != nil { // also without a stored value, because the result of an earlier End may be unknown
 		if err := s.config.Store.Expire(r.Context(), s.storeKey(state.id), 0); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return unavailable(err)
 		}
