@@ -227,7 +227,7 @@ func (l *Login[T]) Finish(r *dunlin.Request) dunlin.Response {
 	}
 	switch {
 	case errors.Is(err, errUnreachable):
-		return unreachable(err) // with the cookie: the code may be unused, and the browser may finish the login later
+		return unreachable(err) // the browser keeps the cookie, because the code may be unused and the login may still be finished
 	case err != nil:
 		resp = dunlin.Error(err)
 	}

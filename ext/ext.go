@@ -121,7 +121,7 @@ func DefaultHeaders(resp dunlin.Response, block *dunlin.HeaderBlock) dunlin.Resp
 // Close is called once, also after an error and when the stream fails. After a failure, writes to the writer fail, too.
 type BodyEncoder = exchange.Encoder
 
-// EncodeLater is for middleware that encodes bodies. It is for responses whose body does not exist yet, so that Len returns -1:
+// EncodeLater is for middleware that encodes bodies. It applies to responses whose body does not exist yet, so that Len returns -1:
 // streams, events, files, and long answers of standard handlers. It returns other responses unchanged.
 //
 // decide is called once, when the headers are final, and may use the request:

@@ -66,8 +66,8 @@ type cacheGathers struct {
 	set   map[*cacheGather]struct{}
 }
 
-// gather makes a streamed response be copied while it is sent. The flight then ends with the copy.
-// gather reports false if the response cannot be copied.
+// gather adds a tap to a streamed response, which copies the body while it is sent. The flight then ends
+// with the copy. gather reports false if the response cannot be copied.
 func (k *ResponseCache) gather(r *dunlin.Request, key *cacheKey, req httpcache.Request, stale *cacheEntry, f *cacheFlight, resp dunlin.Response, epoch uint64) (dunlin.Response, bool) {
 	g := &cacheGather{cache: k, r: r, key: *key, req: req, stale: stale, flight: f, epoch: epoch}
 	tapped, ok := inside.Tap(resp, g)
@@ -242,7 +242,7 @@ func (k *ResponseCache) roomToGather(n int64) bool {
 	return true
 }
 
-// gathered changes by n bytes the memory reserved by roomToGather. n is not positive.
+// gathered adds n to the number of bytes that roomToGather has reserved. n is not positive.
 func (k *ResponseCache) gathered(n int64) {
 	k.gathers.bytes.Add(n)
 	k.giveBack(-n)

@@ -23,8 +23,8 @@ type CORSConfig struct {
 	// always allowed. "*" means all, unless Credentials is set. Default: PUT, PATCH and DELETE.
 	Methods []string
 
-	// Headers are the names of request headers that pages may set in addition to those that are
-	// always allowed, such as "Content-Type" (for JSON) and "Authorization". "*" means all except
+	// Headers are the names of request headers that pages may set, such as "Content-Type" (for JSON)
+	// and "Authorization". Some headers, such as Accept, are always allowed. "*" means all except
 	// Authorization, unless Credentials is set. Default: Content-Type.
 	Headers []string
 
@@ -61,8 +61,8 @@ func CORS(c CORSConfig) dunlin.Feature {
 	return edgeParts{cors: rules}.feature(rules.send)
 }
 
-// send adds the headers to an answer that was not made inside the feature. Such an answer may be one to a preflight for a
-// path that has routes but no action for OPTIONS.
+// send adds the headers to an answer that was not made inside the feature. One such answer is that to a preflight for a path
+// that has routes, but no action for OPTIONS.
 func (c *corsRules) send(info *dunlin.AnswerInfo, resp dunlin.Response) dunlin.Response {
 	origin := info.Header("Origin")
 	if origin != "" && info.Method() == http.MethodOptions && info.Header("Access-Control-Request-Method") != "" {

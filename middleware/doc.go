@@ -24,7 +24,7 @@
 //
 // The order of middleware matters: the first middleware sees the request first and the response last.
 //
-// [RateLimit], [Sessions] and [Idempotency] keep their state in memory, or in a package store that
-// several machines share. [ResponseCache] stores responses in memory. The folder docs/middleware has
-// a page about each middleware, and about their order.
+// [RateLimit], [Sessions] and [Idempotency] store their state in memory, or in a store (package store)
+// that several machines share. [ResponseCache] stores responses in memory. The folder docs/middleware
+// has a page about each middleware, and about their order.
 package middleware

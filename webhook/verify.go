@@ -29,8 +29,8 @@ type Config struct {
 	// sender, or an attacker who has copied a webhook, can repeat it within Tolerance.
 	Store store.Store
 
-	// Prefix begins the keys in the store. Endpoints with different senders need different
-	// prefixes. Default: "webhook:".
+	// Prefix is the beginning of the keys in the store. Endpoints with different senders need
+	// different prefixes. Default: "webhook:".
 	Prefix string
 
 	// Remember is the time for which an ID is remembered, at least twice Tolerance. Senders repeat webhooks for hours or
