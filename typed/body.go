@@ -152,9 +152,10 @@ func isBlank(text []byte) bool {
 	return true
 }
 
-// wants checks the media type kind of the body. ok reports whether the operation accepts it. transcode is the function that
-// converts this media type to JSON, or nil. If the operation does not accept the type, wants sets b.err. If the request has
-// no body, wants adds a violation instead and ok is false.
+// wants checks the media type of the body. kind is the Content-Type header, and ok reports whether the operation accepts
+// it. transcode is the function that converts this media type to JSON, or nil. If the operation does not accept the type,
+// wants sets b.err. If the request has neither a body nor a Content-Type, wants adds a violation instead. ok is false in
+// both cases.
 func (b *binder) wants(p *bodyPlan, kind string) (transcode func(dst, body []byte) ([]byte, error), ok bool) {
 	if p.raw {
 		ok = p.media == "" || covers(p.media, mediaType(kind))

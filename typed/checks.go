@@ -52,8 +52,8 @@ func (c *Checks) Parameter(ok bool, in, name, rule, message string) {
 	}
 }
 
-// at returns a pointer relative to the body for a pointer relative to the value. Only violations
-// need it, and it can be long, because map keys can be long.
+// at returns a pointer relative to the body for a pointer relative to the value. It is called only
+// for a violation, because the pointer can be long.
 func (c *Checks) at(pointer string) string {
 	if len(pointer) > 0 && pointer[0] == '#' {
 		pointer = pointer[1:]
@@ -93,11 +93,11 @@ type checkField struct {
 	plan  *checkPlan
 }
 
-// unchecked caches the types of bodies in which no value has Validate, because many operations
-// share a type of body.
+// unchecked caches the types of bodies in which no value has a method Validate, because many
+// operations share a type of body.
 var unchecked sync.Map
 
-// newCheckPlan returns the plan for an input type, or nil if no value in it has Validate.
+// newCheckPlan returns the plan for an input type, or nil if no value in it has a method Validate.
 func newCheckPlan(t reflect.Type) *checkPlan {
 	plans := map[reflect.Type]*checkPlan{}
 	found := false
@@ -318,5 +318,6 @@ const callsBetweenChecks = 1 << 8
 // over reports whether the walk must end.
 func (w *checkWalk) over() bool { return w.report.More || w.report.Ended }
 
-// empty reports whether the plan has no Validate to call. A recursive plan counts as not empty.
+// empty reports whether the plan has neither a Validate to call nor plans for parts of the value.
+// Such a value need not be visited.
 func (p *checkPlan) empty() bool { return !p.self && p.elem == nil && len(p.fields) == 0 }

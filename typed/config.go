@@ -69,7 +69,7 @@ const (
 type appState struct {
 	config Config
 	log    *slog.Logger    // writes to config.Logger, which may block
-	limits jsonwire.Limits // for bodies
+	limits jsonwire.Limits // for bodies whose unknown members are refused
 	loose  jsonwire.Limits // for bodies in which all structs may have unknown members
 
 	formFields int // dunlin.Config.Limits.MaxFormFields

@@ -82,7 +82,8 @@ func (o onePassDecoder) decode(b *binder, p *bodyPlan, body []byte, to address) 
 	}
 }
 
-// copies reserves n bytes for a copy of the body. It reserves nothing for a small copy.
+// copies reserves n bytes for a copy of the body. It reserves nothing for a small copy. It returns false
+// if there is no memory.
 func (b *binder) copies(n int) bool { return n <= smallCopy || b.reserves(n) }
 
 // smallCopy is the maximum size in bytes of a copy of the body for which no memory is reserved.
@@ -97,7 +98,8 @@ func (b *binder) reserves(n int) bool {
 
 // plainDecoder first checks the text against the schema, and then decodes it as encoding/json does. If
 // members are ignored, it uses another decoder that matches names exactly. encoding/json ignores case, so
-// it would store an unknown member in a known field without a check of the field's rules.
+// it would store an unknown member whose name differs only in case in a known field, without a check of
+// the field's rules.
 type plainDecoder struct {
 	ignores  ignores
 	ignoring *jsonwire.Decoder // nil if no member is ignored

@@ -208,9 +208,10 @@ func SchemaAs[T, As any](tag reflect.StructTag) {
 	}
 }
 
-// Format registers a format that the rule format of later registered types can name. what is a noun phrase for
-// a value of the format in messages, such as "an IBAN". check reports whether a text has the format, and must
-// be safe for concurrent use. Format panics if the name is already registered, or if an argument is missing.
+// Format registers a format that the rule format of later registered types can name. The argument what is a
+// noun phrase for a value of the format in messages, such as "an IBAN". check reports whether a text has the
+// format, and must be safe for concurrent use. Format panics if the name is already registered, or if an
+// argument is missing.
 func Format(name, what string, check func(string) bool) {
 	if name == "" || what == "" || check == nil || !schema.AddFormat(name, what, check) {
 		panic(fmt.Sprintf("typed: Format(%q): it needs an unused name, a description and a function", name))

@@ -51,8 +51,9 @@
 //
 // [SchemaAs] describes the JSON of a type with methods such as MarshalJSON.
 //
-// A request that has a member for which the struct has no field is refused. If Config.UnknownMembers is Ignore, or if the
-// struct has a blank field with the tag additionalProperties:"true", such members are ignored.
+// A request that has a member for which the struct has no field is refused. If Config.UnknownMembers is
+// UnknownMembersIgnore, or if the struct has a blank field with the tag additionalProperties:"true", such members are
+// ignored.
 //
 // One type can be used for both requests and answers. A member with the tag readOnly:"true" is set only by the server: a
 // request that has the member is refused, or, with Config.IgnoreReadOnly, the member is ignored. A member with
@@ -71,23 +72,22 @@
 //
 // # Files
 //
-//	op.go        registration               config.go    settings of an app
-//	plan.go      In into a plan             param.go     one parameter
-//	setter.go    text into fields           bind.go      requests by a plan
-//	query.go     reading queries            body.go      bodies
-//	form.go      forms and files            multipart.go their bytes
-//	optional.go  values that may be absent  checks.go    Validate
-//	invalid.go   violations of a request    fault.go     errors that are declared
-//	result.go    Out into responses         results.go   its kinds
-//	location.go  encoding of Location
-//	stream.go    sequences, lines, events   answers.go   every status, derived
-//	declare.go   declarations by middleware undeclared.go faults without a declaration
-//	security.go  requirements of callers    describe.go  contents of documents
-//	group.go     defaults of operations     content.go   media types of files
-//	encode.go    In into a request          client.go    calling operations
-//	test.go      testing them               follow.go    following their streams
-//	decode.go    the way to the JSON decoder  direct.go inputs that are a body alone, on the stack
-//	util.go      values as text             unsafe.go    every use of unsafe
-//	schema.go    schemas and violations  formats.go  answers in other formats than JSON
-//	page.go      lists in pages, and their cursors
+//	op.go        registration                 config.go      settings of an app
+//	plan.go      compiling In into a plan     param.go       one parameter
+//	setter.go    storing text in fields       bind.go        reading a request by a plan
+//	query.go     reading queries              body.go        reading bodies
+//	form.go      forms and files              multipart.go   parts of multipart bodies
+//	optional.go  values that may be absent    checks.go      calling Validate
+//	invalid.go   violations of a request      fault.go       declared errors
+//	result.go    converting Out to responses  results.go     None, Created, Accepted, Either
+//	location.go  encoding of Location         page.go        lists in pages, and their cursors
+//	stream.go    sequences, lines, events     answers.go     all answers of an operation
+//	declare.go   declarations by middleware   undeclared.go  faults without a declaration
+//	security.go  requirements of callers      describe.go    contents of documents
+//	group.go     defaults of operations       content.go     media types of files
+//	encode.go    converting In to a request   client.go      calling operations
+//	test.go      testing operations           follow.go      reading streams of operations
+//	decode.go    decoding JSON bodies         direct.go      decoding bodies on the stack
+//	util.go      values as text               unsafe.go      every use of unsafe
+//	schema.go    schemas and violations       formats.go     answers in other formats than JSON
 package typed

@@ -19,7 +19,7 @@ import (
 )
 
 // A message is a request that a plan has encoded from an input, for clients and tests. A binder
-// does the inverse.
+// decodes such a request.
 type message struct {
 	host, path string
 	query      url.Values
@@ -28,8 +28,8 @@ type message struct {
 	body       []byte
 }
 
-// encode encodes an input as a request for the pattern of a host. params describes the parameters
-// of the pattern.
+// encode encodes an input as a request for a host and a path, which are given as patterns. params
+// describes the parameters of both patterns.
 func (p *plan) encode(v reflect.Value, host, pattern string, params []router.Param) (*message, error) {
 	m := &message{host: schema.Template(host), path: schema.Template(pattern), query: url.Values{}, header: http.Header{}}
 	for _, q := range p.params {
@@ -83,7 +83,7 @@ func (m *message) param(q *Param, v reflect.Value, params []router.Param) error 
 	return nil
 }
 
-// pathParam replaces the name of a parameter in the path or host by a value.
+// pathParam replaces a parameter in the path or host by its value.
 func (m *message) pathParam(name, text string, p router.Param) {
 	at := "{" + name + "}"
 	if p.InHost {

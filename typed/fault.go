@@ -95,8 +95,8 @@ func (f *Fault) StatusCode() int { return f.problem.Status }
 // Unwrap returns the cause, or nil.
 func (f *Fault) Unwrap() error { return f.problem.Cause }
 
-// Is reports whether f and target were made by the same call of NewFault. What With, WithCause and
-// Member added has no effect.
+// Is reports whether f and target were made by the same call of NewFault. Additions by With,
+// WithCause and Member have no effect.
 func (f *Fault) Is(target error) bool {
 	g, ok := target.(*Fault)
 	return ok && g.kind() == f.kind()

@@ -92,7 +92,7 @@ func (f *formPlan) required() bool {
 	return slices.ContainsFunc(f.fields, func(p *Param) bool { return p.Required })
 }
 
-// formValues has the texts and files of a form. The index is that of the field in the plan.
+// formValues has the texts and files of a form, by the index of the field in formPlan.fields.
 type formValues struct {
 	texts [][]string
 	files [][]File

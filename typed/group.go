@@ -29,8 +29,8 @@ func NewGroup(g Router) *Group {
 	return &Group{router: g}
 }
 
-// Handle registers an action on the router that the group wraps. The defaults do not apply to it,
-// because it is not typed.
+// Handle registers an action on the router that the group wraps. The defaults do not apply to this
+// action, because it is not typed.
 func (g *Group) Handle(methods, pattern string, act dunlin.Action, middleware ...dunlin.Middleware) *dunlin.Route {
 	return g.router.Handle(methods, pattern, act, middleware...)
 }

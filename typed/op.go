@@ -18,8 +18,8 @@ type Router interface {
 	App() *dunlin.App
 }
 
-// An Action answers an input with an output or an error. In is a struct, see the package documentation. The input belongs to the action,
-// and everything in it stays valid without limit. An error is answered in the same way as by [dunlin.Try].
+// An Action answers an input with an output or an error. In is a struct, see the package documentation. The input belongs to the action
+// and remains valid after the request. An error is answered in the same way as by [dunlin.Try].
 type Action[In, Out any] func(r *dunlin.Request, in In) (Out, error)
 
 // An Op is an operation on the server, with its input type and its output type. Registration returns it. Methods that change an Op must be

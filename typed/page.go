@@ -50,7 +50,7 @@ var InvalidCursor = NewFault(http.StatusBadRequest, "invalid-cursor", "The curso
 //		if err != nil {
 //			return typed.Page[Book]{}, err
 //		}
-//		rows, err := query(r.Context(), after, in.Limit+1) // one more tells whether there is a next page
+//		rows, err := query(r.Context(), after, in.Limit+1) // one more row tells whether there is a next page
 //		return books.Page(rows, in.Limit), err
 //	}
 //

@@ -38,17 +38,17 @@ type Param struct {
 	Comma    bool   // commas separate the values, which are sent as one text
 	File     bool   // the parameter is a file of a form
 
-	from   source
-	index  []int // index path of the field
-	offset uintptr
-	typ    reflect.Type // type of the field
-	elem   reflect.Type // type of one value
-	set    setter       // stores one value in the field, or in an element of the list
-	text   string       // text of the default
-	lists  bool         // the parameter is a list with a default
-	rules  bool         // rules apply to single values
-	field  string       // name of the field, for errors
-	types  []string     // media types that a file may have, nil for any
+	from       source
+	index      []int // index path of the field
+	offset     uintptr
+	typ        reflect.Type // type of the field
+	elem       reflect.Type // type of one value
+	set        setter       // stores one value in the field, or in an element of the list
+	text       string       // text of the default
+	hasDefault bool         // the parameter has a default
+	rules      bool         // rules apply to single values
+	field      string       // name of the field, for errors
+	types      []string     // media types that a file may have, nil for any
 }
 
 // newParam compiles a field that has a source tag.
@@ -168,7 +168,7 @@ func (p *Param) describe(tags schema.Tags) error {
 	if p.Default, err = node.Value(text); err != nil {
 		return fmt.Errorf("default:%q: %w", text, err)
 	}
-	p.text, p.lists, p.Required = text, true, false
+	p.text, p.hasDefault, p.Required = text, true, false
 	return nil
 }
 
@@ -253,9 +253,9 @@ func elementPointer(i int) string { return "#/" + strconv.Itoa(i) }
 // is missing.
 func (p *Param) absent(b *binder, in address) {
 	switch {
-	case p.lists && p.List:
+	case p.hasDefault && p.List:
 		p.setList(b, in, splitComma(p.text))
-	case p.lists:
+	case p.hasDefault:
 		p.set(in.at(p.offset), p.text)
 	case p.Required:
 		b.wrong(p, "", "required", "")

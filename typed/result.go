@@ -28,8 +28,8 @@ type result struct {
 	faults []*Fault
 	// next returns the cursor of the next page. It is nil if the output is not a Page.
 	next func(from address) string
-	// receive decodes an answer that has one of the statuses into the output at an address. It is nil
-	// if clients must read the answer themselves.
+	// receive decodes an answer that has one of the statuses of answers into the output at an
+	// address. It is nil if clients must read the answer themselves.
 	receive func(a *received, to address) error
 }
 
@@ -52,7 +52,7 @@ type Answer struct {
 type AnswerHeader struct {
 	Name   string
 	Schema Schema
-	Always bool
+	Always bool // the answer always has the header
 }
 
 // received is a response whose body a client has read completely.

@@ -114,7 +114,7 @@ type Either[A, B any] struct {
 	second *B
 }
 
-// First returns an Either with the first alternative, and Second returns one with the second alternative.
+// First returns an Either with the first alternative, and Second returns an Either with the second alternative.
 func First[A, B any](v A) Either[A, B]  { return Either[A, B]{first: &v} }
 func Second[A, B any](v B) Either[A, B] { return Either[A, B]{second: &v} }
 

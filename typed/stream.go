@@ -50,7 +50,8 @@ func (Seq[T]) result() (*result, error) {
 // piece is the number of bytes of a sequence that are collected before they are written.
 const piece = 4 << 10
 
-// jsonOptions are the options for the JSON of answers. They equal those of dunlin.JSON.
+// jsonOptions are the options for the JSON of answers. They have the effect of
+// dunlin.JSONNilAsEmpty and dunlin.JSONOmitWriteOnly.
 var jsonOptions = jsonwire.Options{NilAsEmpty: true, View: jsonwire.Answers}
 
 func writeArray[T any](w io.Writer, seq iter.Seq2[T, error]) error {

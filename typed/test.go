@@ -25,7 +25,7 @@ type Exchange[Out any] struct {
 	Status  int
 	Header  http.Header
 	Body    []byte
-	Out     Out      // the decoded JSON; zero if Problem is set, or if middleware has answered with a Status such as 304
+	Out     Out      // the decoded JSON; zero if Problem is set, if the answer has another format, or if middleware has answered with a Status such as 304
 	Problem *Problem // nil if the answer is not a problem
 }
 

@@ -57,7 +57,7 @@ func (o *Operation) declares(err error) (fault string, status int, ok bool) {
 	return "", status, o.statuses()[status]
 }
 
-// recordError counts and logs an error of the action that is not declared.
+// recordError counts an error of the action that is not declared. It logs the error if the count is a power of two.
 func (o *Operation) recordError(r *dunlin.Request, err error) {
 	fault, status, ok := o.declares(err)
 	if ok {

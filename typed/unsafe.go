@@ -19,8 +19,8 @@ type address struct{ p unsafe.Pointer }
 // addressOf returns the address of *v.
 func addressOf[T any](v *T) address { return address{unsafe.Pointer(v)} }
 
-// hidden is addressOf, but *v may stay on the stack. This is sound if no use of the address retains it,
-// passes a pointer into *v to other code, or lets it escape.
+// hidden is like addressOf, but *v may stay on the stack. This is sound if no use of the address
+// retains it, passes a pointer into *v to other code, or lets it escape.
 //
 //go:nocheckptr
 func hidden[T any](v *T) address {
