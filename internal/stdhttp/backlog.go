@@ -14,8 +14,8 @@ type lastListener struct {
 	taken    int // number of connections that were accepted since stop
 }
 
-// lastAccepts is the maximum number of connections that are accepted after stop. Another process may use the same
-// backlog, so that connections would never end.
+// lastAccepts is the maximum number of connections that are accepted after stop. Another process may share the
+// listener, so that new connections could keep arriving in the backlog without end.
 const lastAccepts = 1 << 14
 
 // Accept returns net.ErrClosed after it has returned the connections that were in the backlog at the time of stop.

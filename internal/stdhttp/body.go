@@ -38,7 +38,7 @@ func NewTimedBody(req *http.Request) *TimedBody {
 	return &TimedBody{ReadCloser: req.Body, conn: c}
 }
 
-// Read reads the body, with the time limits.
+// Read reads the body. It fails if the client sends too slowly.
 func (b *TimedBody) Read(p []byte) (int, error) {
 	b.reading.Lock()
 	defer b.reading.Unlock()
@@ -55,6 +55,7 @@ func (b *TimedBody) skip(n int64) (all bool) {
 	return err != nil
 }
 
+// A skippedBody is a TimedBody whose Read is for skip.
 type skippedBody TimedBody
 
 func (s *skippedBody) Read(p []byte) (int, error) {
@@ -88,7 +89,7 @@ func (b *TimedBody) read(p []byte) (int, error) {
 }
 
 // receive reads from the connection. When the last byte of the body was read, net/http may read from the connection
-// itself; end removes the deadline for this.
+// itself. For this, the method end removes the deadline.
 func (b *TimedBody) receive(p []byte) (int, error) {
 	b.renew(false)
 	start := time.Now()
@@ -115,7 +116,7 @@ func (b *TimedBody) tooSlow(waited time.Duration, n int, err error) bool {
 }
 
 // renew sets the deadline and reports whether it did. If again is false, it sets the first deadline; if again is true,
-// it sets a later one.
+// it sets a later deadline.
 func (b *TimedBody) renew(again bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -155,8 +156,8 @@ func (b *TimedBody) Ended() bool {
 	return b.over
 }
 
-// StopUnread is Stop for a body that was not read to its end. net/http reads the rest after the answer, and has
-// BodyTimeout for it.
+// StopUnread is Stop for a body that was not read to its end. net/http reads the rest after the answer, within
+// BodyTimeout.
 func (b *TimedBody) StopUnread() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -17,17 +17,17 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/proxyproto"
 )
 
-// A timedConn is a connection of a Server. It implements Config.Timeouts.Write and Config.Timeouts.Body at low cost. It
-// sets a deadline once and lets it expire. If the deadline expires while an operation waits, it sets a second deadline. A
-// peer that makes no progress before the second deadline is disconnected. Therefore the time limit is between one and two
-// times the timeout.
+// A timedConn is a connection of a Server. It implements Config.Timeouts.Write and Config.Timeouts.Body at low cost. The
+// timedConn sets a deadline once and lets it expire. If the deadline expires while an operation waits, the timedConn sets
+// a second deadline. A peer that makes no progress before the second deadline is disconnected. Therefore the time limit
+// is between one and two times the timeout.
 type timedConn struct {
 	net.Conn
 	server   *exchange.Server
 	requests atomic.Int64    // number of requests, if they are counted
 	handlers *sync.WaitGroup // handlers of the same server that have hijacked a connection and have not returned
 
-	idle      atomic.Uint32
+	idle      atomic.Uint32             // state of the connection in net/http, see drain.go
 	unasked   atomic.Pointer[openConns] // counts the connection as one without a request; nil after the first request
 	http2     atomic.Bool               // the connection is known to use HTTP/2; set before unasked becomes nil
 	wasIdle   bool                      // the connection was idle before; only ConnState uses this
@@ -45,11 +45,11 @@ type timedConn struct {
 
 	streams connStreams // only for HTTP/2
 
-	write   atomic.Uint32
-	writing sync.Mutex // held while the write deadline changes
+	write   atomic.Uint32 // origin of the write deadline
+	writing sync.Mutex    // held while the write deadline changes
 }
 
-// Whose deadline the write deadline of a connection is.
+// The following constants are the origins of the write deadline of a connection.
 const (
 	noDeadline uint32 = iota
 	ourDeadline
@@ -170,7 +170,7 @@ func (c *timedConn) ReadFrom(src io.Reader) (sent int64, err error) {
 	}
 }
 
-// noteSlow counts a client that accepted no data. It does not if a handler has set the deadline.
+// noteSlow counts a client that accepted no data. It does not count the client if a handler has set the deadline.
 func (c *timedConn) noteSlow() {
 	if c.write.Load() == ourDeadline {
 		c.server.NoteSlowReader(addrPortOf(c))
@@ -188,9 +188,9 @@ func (c *timedConn) renewWrite() bool {
 	return c.Conn.SetWriteDeadline(time.Now().Add(c.server.WriteTimeout)) == nil
 }
 
-// SetWriteDeadline replaces the deadline of the timedConn by t. If t is zero, it ends the use of t. net/http calls it
-// with the zero time after each request, even if no deadline was set. The deadline of the timedConn remains then, so that
-// requests do not need to set it again.
+// SetWriteDeadline replaces the deadline of the timedConn by t. If t is zero, SetWriteDeadline removes the deadline that
+// a handler has set. net/http calls it with the zero time after each request, even if no handler has set a deadline. The
+// deadline of the timedConn then remains, so that requests do not need to set it again.
 func (c *timedConn) SetWriteDeadline(t time.Time) error {
 	if t.After(never) { // net/http sets this time for each request
 		t = time.Time{}
@@ -219,8 +219,8 @@ func (c *timedConn) release() {
 }
 
 // SetReadDeadline sets the read deadline. If net/http still reads a body after the action, the zero time does not remove
-// its deadline. net/http calls SetReadDeadline several times for each request. Therefore it writes to shared memory only
-// if a value changes.
+// the deadline of that read. net/http calls SetReadDeadline several times for each request. Therefore it writes to shared
+// memory only if a value changes.
 func (c *timedConn) SetReadDeadline(t time.Time) error {
 	if foreign := !t.IsZero(); c.foreign.Load() != foreign {
 		c.foreign.Store(foreign)

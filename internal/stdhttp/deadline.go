@@ -9,11 +9,11 @@ import (
 )
 
 // A readDeadline is the read deadline of a connection. net/http changes it about six times for each request, nearly
-// always to a later time. To avoid the cost, the deadline of the socket stays as it is. When it ends a read too
-// early, it is set to the deadline that net/http wanted, and the read continues.
+// always to a later time. To avoid the cost, the deadline of the socket stays as it is. When the deadline of the
+// socket ends a read too early, it is replaced by the deadline that net/http has set, and the read continues.
 //
 // Once for each request net/http interrupts the read that detects a disconnect. This read has usually not begun. In
-// that case begin ends the read, and no deadline is set.
+// that case the method begin ends the read, and no deadline is set on the socket.
 type readDeadline struct {
 	mu      sync.Mutex
 	wanted  time.Time // deadline that net/http has set last, zero for none
@@ -25,8 +25,8 @@ type readDeadline struct {
 // errInterrupted is the error of a read that was interrupted before it began.
 var errInterrupted error = &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
 
-// want sets the deadline of c to t. Zero means no deadline. If about is positive, want then sets a deadline after
-// that time, because a later deadline is likely to follow soon.
+// want sets the deadline of c to t. Zero means no deadline. If t is zero and about is positive, want may set the
+// deadline of the socket to the time about from now, because a later deadline is likely to follow soon.
 func (d *readDeadline) want(c net.Conn, t time.Time, about time.Duration) error {
 	d.mu.Lock() // six times per request: no defer
 	d.wanted = t
@@ -48,14 +48,14 @@ func (d *readDeadline) leaves(t time.Time) bool {
 	case d.direct:
 		return false
 	case d.readers == 0 && interrupts(t):
-		return true // begin ends the read
+		return true // the method begin ends the read
 	case t.IsZero() && d.set.IsZero():
 		return true
 	}
 	return !d.set.IsZero() && !interrupts(d.set) && (t.IsZero() || !t.Before(d.set))
 }
 
-// renew is want after the deadline of the socket has expired.
+// renew does the work of want after the deadline of the socket has expired.
 func (d *readDeadline) renew(c net.Conn, t time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

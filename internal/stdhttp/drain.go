@@ -10,8 +10,8 @@ import (
 // At shutdown, net/http closes the connections that it considers idle. Among them are connections on which a request
 // has arrived but was not yet read, because their goroutines wait for a processor. net/http also drops every request
 // that it reads after the shutdown has begun, without an answer. Therefore idle HTTP/1.1 connections are closed
-// before. The goroutine that reads from a connection closes it, because only this goroutine knows that nothing was
-// read.
+// before net/http is shut down. The goroutine that reads from a connection closes it, because only this goroutine
+// knows that nothing was read.
 
 // The state of a connection in net/http changes as follows:
 //
@@ -44,8 +44,8 @@ func (c *timedConn) setIdle(state uint32) {
 	}
 }
 
-// end interrupts the wait for a request or for the rest of a request. It has no effect if the state has changed or
-// more input has arrived.
+// end interrupts the wait for a request or for the rest of a request. It has no effect if the state is not the
+// argument from, or if more input has arrived.
 func (c *timedConn) end(from uint32) {
 	if c.idle.Load() != from || unreadOf(c.Conn) > 0 {
 		return
@@ -57,7 +57,7 @@ func (c *timedConn) end(from uint32) {
 	}
 }
 
-// keep continues a read that end has interrupted.
+// keep continues a read that the method end has interrupted.
 func (c *timedConn) keep() {
 	c.reads.mu.Lock()
 	defer c.reads.mu.Unlock()
@@ -172,8 +172,8 @@ func (o *openConns) noteBusy() {
 }
 
 // endIdle closes keep-alive connections that wait for a request. A connection that was busy during the drain is
-// closed only after it has been idle for the time last. If all is true, endIdle also closes new connections that have
-// not sent anything.
+// closed only after it has been idle for the duration last. If all is true, endIdle also closes new connections that
+// have not sent anything. It returns the numbers of the connections that were open.
 func (o *openConns) endIdle(all bool, last time.Duration) (r rest) {
 	var waits []*timedConn
 	now := time.Now()
@@ -208,8 +208,8 @@ func (o *openConns) endIdle(all bool, last time.Duration) (r rest) {
 	return r
 }
 
-// wait waits until a count is 0, but at most for the time limit. It checks less often if there are many connections.
-// It returns false if ctx has ended.
+// wait waits until a count becomes 0, or for a pause, after which the caller must check the connections again. The
+// pause is longer if there are many connections, but at most limit. wait returns false if ctx has ended.
 func (o *openConns) wait(ctx context.Context, limit time.Duration) bool {
 	pause := 5*time.Millisecond + time.Duration(o.count.Load())*5*time.Microsecond
 	timer := time.NewTimer(max(min(pause, limit), 0))

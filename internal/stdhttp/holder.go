@@ -22,8 +22,8 @@ type holder struct {
 	client remote
 }
 
-// A remote is an address with a lock. No other lock may be acquired while this lock is held: RemoteAddr is called while the
-// lock of an account is held, and the end of a request closes its account while the lock of the holder is held.
+// A remote is an address with a lock. No other lock must be acquired while this lock is held: RemoteAddr is called while
+// the lock of an account is held, and also while the method End holds the lock of the holder.
 type remote struct {
 	mu   sync.Mutex
 	addr netip.AddrPort

@@ -7,8 +7,8 @@ import (
 )
 
 // ServeInner answers a request that standard middleware has passed on. It calls enter with the call for req. enter returns the
-// matched host for the parameters of the host; ok is false if the answer is no longer needed. ServeInner calls exit after the
-// answer was sent.
+// matched host for the parameters of the host; ok is false if the answer is no longer needed. If ok is true, ServeInner calls
+// exit after the answer was sent.
 func (s *Service) ServeInner(w http.ResponseWriter, req *http.Request, enter func(call exchange.Call) (host string, ok bool), exit func()) {
 	x := s.wires.Get().(*wire)
 	x.w, x.Req, x.inner = w, req, true

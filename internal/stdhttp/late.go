@@ -6,9 +6,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// answerWithin is answer for a route with a timeout. The action runs on its own goroutine, so that the goroutine of
-// the request can answer before the action returns. In that case answerWithin returns false, and the wire belongs to
-// the action.
+// answerWithin does the work of the method answer for a route with a timeout. The action runs on its own goroutine,
+// so that the goroutine of the request can answer before the action returns. In that case answerWithin returns
+// false, and the wire belongs to the action.
 func (x *wire) answerWithin(route *exchange.Route) bool {
 	race := exchange.NewRace(x.Req.Context(), route.Timeout)
 	defer race.Context.End(context.Canceled)

@@ -38,7 +38,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if tcp, ok := c.(*net.TCPConn); ok && l.service.TCPKeepAlive != netKeepAlive {
-			after := l.service.TCPKeepAlive // the first read would return an error
+			after := l.service.TCPKeepAlive // if it cannot be set, the first read returns the error
 			_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: after > 0, Idle: after, Interval: after})
 		}
 		own := &timedConn{Conn: c, server: l.service.Server}

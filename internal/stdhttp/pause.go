@@ -169,7 +169,7 @@ func (s *Service) silentConns(state uint32) (all []silentConn) {
 }
 
 // makeRoom ends some of the HTTP/1.1 connections that have been idle for longest. If no connection is idle, it ends connections
-// whose client has stopped sending within a request head or a TLS handshake.
+// whose client has stopped sending within a request head or a TLS handshake, of the address that has most of these connections.
 func (s *Service) makeRoom() {
 	idle := s.silentConns(waiting)
 	for _, c := range few(idle) {

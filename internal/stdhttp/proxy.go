@@ -123,7 +123,7 @@ func (c *timedConn) countAddress(from netip.Addr) bool {
 	return true
 }
 
-// RemoteAddr returns the address of the client if it is known, and otherwise that of the proxy.
+// RemoteAddr returns the address of the client if it is known, and otherwise the address of the proxy.
 func (c *timedConn) RemoteAddr() net.Addr {
 	if c.proxy != nil {
 		if from := c.named().from; from != nil {

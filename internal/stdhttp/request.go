@@ -9,7 +9,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 )
 
-// The body of a net/http request.
+// This file has the body of a net/http request, and the request for standard handlers.
 
 func (x *wire) hasBody() bool { return x.Req.Body != nil && x.Req.Body != http.NoBody }
 
@@ -28,7 +28,7 @@ func (x *wire) Body(limit int64) io.Reader {
 }
 
 // RefuseBody closes an HTTP/1 connection after the answer. Otherwise net/http would read up to 256 KiB of the body
-// before it answers. With HTTP/2, RefuseBody ends the stream.
+// before it answers. With HTTP/2, RefuseBody does nothing, because net/http ends the stream after the answer.
 func (x *wire) RefuseBody() {
 	if x.Req.ProtoMajor < 2 {
 		x.CloseAfter()
@@ -73,7 +73,8 @@ func (x *wire) skipRest() {
 	if b == nil || x.duplex || x.Req.Close || x.Req.Header.Get("Expect") != "" || x.w.Header().Get("Connection") == "close" {
 		return // in these cases the answer is sent before the rest of the body is read
 	}
-	// If more data is left, the body is not read: as with net/http, the action may read it while it answers.
+	// If more than MaxDiscard bytes are left, the body is not read: as with net/http, the action may read it while
+	// it answers.
 	if x.Req.ContentLength-b.received.Load() > exchange.MaxDiscard || !b.skip(exchange.MaxDiscard) {
 		x.CloseAfter()
 	}
@@ -121,8 +122,9 @@ func (b problemBody) problem(err error) error {
 	return b.server.BodyUnreadable(err)
 }
 
-// StdRequest returns the request for a standard handler. If the body is limited, or if the pipeline has read it, the
-// result is a copy with another body.
+// StdRequest returns the request for a standard handler. The result is a copy if middleware has added values to the
+// context, or if the route has parameters. If the body is limited or has time limits, or if the pipeline has read
+// it, the result is a copy with another body.
 func (x *wire) StdRequest() *http.Request {
 	most := x.s.Route.MaxBody
 	if ctx := x.call.Context(x.Context()); ctx != x.Context() && ctx != x.Req.Context() {

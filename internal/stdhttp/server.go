@@ -55,7 +55,7 @@ func (s *Service) NewServer(config *tls.Config) *Server {
 	return srv
 }
 
-// count updates open and the counters of the service for a change of a connection's state.
+// count updates s.open and the counters of the service for a change of a connection's state.
 func (s *Server) count(c net.Conn, state http.ConnState) {
 	own := connOf(c)
 	switch state {
@@ -137,7 +137,7 @@ const lastRequests = 250 * time.Millisecond
 const firstRequest = 2 * time.Second
 
 // Shutdown waits for running requests, and for handlers that have hijacked a connection. When ctx ends, it closes all remaining
-// connections except hijacked ones.
+// connections except those that handlers have hijacked.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.service.drainSwitched(ctx)
 	s.endIdle(ctx)
@@ -158,8 +158,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 }
 
 // endIdle closes idle HTTP/1.1 connections: keep-alive connections after lastRequests, even if they become idle later, and new
-// connections after firstRequest. It returns when all connections are closed. If the server uses HTTP/2, it returns when the
-// HTTP/1.1 connections that were idle are closed, because net/http closes idle HTTP/2 connections with GOAWAY.
+// connections after firstRequest. It returns when all connections are closed. If the server supports HTTP/2, it returns when
+// the HTTP/1.1 connections that were idle are closed, because net/http closes idle HTTP/2 connections with GOAWAY.
 func (s *Server) endIdle(ctx context.Context) {
 	last, first := atMostHalf(ctx, lastRequests), atMostHalf(ctx, firstRequest)
 	http2 := s.secure || s.Protocols.UnencryptedHTTP2()
@@ -188,8 +188,8 @@ func (s *Server) endIdle(ctx context.Context) {
 	}
 }
 
-// StopAccepting accepts the connections in the backlog and closes the listener. If it returns before ctx ends, open has every
-// connection.
+// StopAccepting accepts the connections in the backlog and closes the listener. If it returns before ctx ends, s.open has every
+// accepted connection.
 func (s *Server) StopAccepting(ctx context.Context) {
 	s.mu.Lock()
 	ln := s.ln

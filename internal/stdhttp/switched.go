@@ -97,7 +97,7 @@ func (s *switched) run(rest []byte) {
 }
 
 // read reads input and passes it to the protocol until the connection ends. rest is input that was already read. If
-// application code ends this goroutine, another goroutine continues.
+// application code ends this goroutine by runtime.Goexit, another goroutine continues.
 func (s *switched) read(rest []byte) {
 	returned := false
 	defer func() {
@@ -135,7 +135,8 @@ func (s *switched) readAll(rest []byte) {
 	}
 }
 
-// data passes the input in to the protocol and starts sending output. It returns the input that the protocol did not consume.
+// data passes input, the argument in, to the protocol and starts sending output. It returns the input that the protocol did
+// not consume.
 func (s *switched) data(in []byte) []byte {
 	s.mu.Lock()
 	s.seen = s.wakes
@@ -147,7 +148,8 @@ func (s *switched) data(in []byte) []byte {
 	return in
 }
 
-// guarded calls f, which runs application code, while it holds owner.
+// guarded calls f, which runs application code, while it holds s.owner. If f panics or ends the goroutine, guarded calls
+// Abandoned.
 func (s *switched) guarded(f func()) {
 	s.owner.Lock()
 	returned := false
@@ -164,8 +166,9 @@ func (s *switched) guarded(f func()) {
 	returned = true
 }
 
-// awaitResumed waits while the protocol has paused the connection. If Wake was called, it passes the input kept to the
-// protocol again, even if the call of Wake came before the pause. It returns the input that the protocol did not consume.
+// awaitResumed waits while the protocol has paused the connection. If Wake was called, it passes kept, the input that the
+// protocol did not consume, to the protocol again, even if the call of Wake came before the pause. It returns the input that
+// the protocol did not consume.
 func (s *switched) awaitResumed(kept []byte) []byte {
 	for {
 		waited := false
@@ -316,7 +319,7 @@ func (s *switched) Prompt() bool      { return false }
 func (s *switched) Restarting() bool  { return s.service.Pipeline.IsRestarting() }
 func (s *switched) Log() *slog.Logger { return s.service.Log }
 
-// SetDeadline sets the time after which the protocol's method Timeout is called.
+// SetDeadline sets the time in nanoseconds after which the protocol's method Timeout is called. Zero means never.
 func (s *switched) SetDeadline(after int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

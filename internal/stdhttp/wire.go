@@ -17,7 +17,7 @@ import (
 // ServeHTTP answers a request of any net/http server. The limits of a Server do not apply to it.
 func (s *Service) ServeHTTP(w http.ResponseWriter, req *http.Request) { s.answer(w, req, false) }
 
-// answer is ServeHTTP. direct reports whether w is net/http's own writer for HTTP/1.
+// answer does the work of ServeHTTP. direct reports whether w is net/http's own writer for HTTP/1.
 func (s *Service) answer(w http.ResponseWriter, req *http.Request, direct bool) {
 	x := s.wires.Get().(*wire)
 	x.w, x.Req, x.direct = w, req, direct
@@ -227,7 +227,7 @@ func (x *wire) send(resp *exchange.Answer) {
 	case kind == exchange.Sent:
 		return
 	case kind == exchange.Abort, x.begun: // no error response can follow a part of an answer
-		x.call.Abandon() // release does not call it in this case
+		x.call.Abandon() // in place of End, because the panic skips release
 		x.stopBody()
 		panic(http.ErrAbortHandler)
 	}
