@@ -79,7 +79,7 @@ func (o *overlaps) tail(segments []segment) string {
 	return text
 }
 
-// sample returns a text that the segment matches. If no such text is known, it returns a guess.
+// sample returns a text that the segment matches. If no such text is known, it returns the empty text.
 func (o *overlaps) sample(seg *segment) string {
 	switch seg.rank {
 	case static:

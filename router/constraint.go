@@ -11,7 +11,7 @@ import (
 type constraint struct {
 	text string    // as written in the pattern
 	kind valueKind // kind of a built-in constraint
-	// An expression is matched by automaton, or by regexp if its automaton would be too large.
+	// An expression is matched by the field automaton, or by the field regexp if its automaton would be too large.
 	automaton *automaton
 	regexp    *regexp.Regexp
 	custom    func(string) bool

@@ -9,7 +9,7 @@ type leaf struct {
 	bindings  []binding // in order of precedence
 	versioned bool      // whether one of the routes has a version
 	methods   methodSet // methods of all routes of the leaf
-	allow     string    // value of Allow for methods
+	allow     string    // value of the Allow header for methods
 	versions  []string  // versions of all routes, in order
 }
 

@@ -11,7 +11,7 @@ import (
 // A methodSet has a bit for every method that a router knows.
 type methodSet uint64
 
-// Every router knows the following methods. The methods of routes get the next bits. anyMethod is the bit of
+// Every router knows the following methods. Other methods of routes get the next bits. anyMethod is the bit of
 // routes for "*". A method that no route names has only this bit.
 const (
 	methodGet methodSet = 1 << iota

@@ -76,7 +76,7 @@ func (w *walk) find(n *node, pos, k int) *binding {
 	return b
 }
 
-// findAmong is find for a node with several edges that may match.
+// findAmong does the work of the method find for a node with several edges that may match.
 func (w *walk) findAmong(e *edges, pos, k int) *binding {
 	path, start := w.path, pos+1
 	var end int

@@ -136,7 +136,7 @@ func (l Limits) Filled() Limits {
 	return l
 }
 
-// noLimits is the result of Filled for the zero value.
+// noLimits is the result of Filled for the zero Limits.
 var noLimits = Limits{}.Filled()
 
 // decoder is the state of one call, on the stack of that call.
@@ -233,7 +233,7 @@ func (d *decoder) value(p *decodePlan, m memory, i int) int {
 	return d.otherValue(p, m, i)
 }
 
-// rareValue is value for the less frequent operations.
+// rareValue does the work of the method value for the less frequent operations.
 func (d *decoder) rareValue(p *decodePlan, m memory, i int) int {
 	c := d.data[i]
 	switch p.op {

@@ -25,8 +25,11 @@ type objectPlan struct {
 	longest int              // maximum length of the name of a member in a text, in bytes, with every byte written as an escape
 
 	// watched reports whether the decoder must check at the end of an object which members were present.
-	watched  bool
-	all      memberSet // required members, and members with defaults that are not ignored; if an object has all of them, decoder.ended is called only if requires is not nil
+	watched bool
+
+	// all has the required members, and the members with defaults that are not ignored. If an object has all of them,
+	// decoder.ended is called only if requires is not nil.
+	all      memberSet
 	required []int16
 	requires []dependency
 	defaults []int16
@@ -197,7 +200,8 @@ func (m *member) matches(data []byte, i int) bool {
 	return m.extra == nil || strings.HasPrefix(bytesString(data[i+keyBlock:]), m.extra.long)
 }
 
-// matchesEnd is matches for the last bytes of a text, which are fewer than keyBlock. It pads them with zeros, which no key contains.
+// matchesEnd does the work of the method matches for the last bytes of a text, which are fewer than keyBlock. It pads them with zeros,
+// which no key contains.
 func (m *member) matchesEnd(rest []byte) bool {
 	var block [keyBlock]byte
 	copy(block[:], rest)

@@ -198,7 +198,7 @@ func (s *memberSet) add(index, n int) bool {
 	return isNew
 }
 
-// addOfMany is add for structs with more than 64 members. It is not inlined, so that add can be inlined.
+// addOfMany does the work of the method add for structs with more than 64 members. It is not inlined, so that add can be inlined.
 //
 //go:noinline
 func (s *memberSet) addOfMany(index, n int) bool {

@@ -103,7 +103,8 @@ func (d *decoder) int(p *decodePlan, m memory, i int) int {
 	if negative {
 		v = -v
 	}
-	// The absolute value n overflows an int64, except for the minimum -1<<63, whose negation is itself.
+	// If n exceeds the maximum of an int64, the number overflows, unless it is the minimum -1<<63. In that case v is correct,
+	// because the minimum is its own negation.
 	if n > math.MaxInt64 && !(negative && n == 1<<63) {
 		return d.badNumber(p, i, next)
 	}

@@ -33,7 +33,7 @@ func (m mode) escapes() *escapeSet { return &escapeSets[m%escapings] }
 // encoder is the state of one call, on the stack of that call.
 type encoder struct {
 	mode  mode
-	empty bool // write nil slices and maps as empty ones
+	empty bool // write nil slices and nil maps like empty slices and maps
 	esc   *escapeSet
 
 	// depth is the number of pointers, slices and maps that contain the current value. If depth exceeds maxDepthUnchecked, they are

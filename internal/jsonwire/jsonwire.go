@@ -21,7 +21,7 @@
 //	rules.go         rules in addition to the types    wrapper.go       values with a record of absence and null
 //	refusal.go       reasons why a text is refused     quickcheck.go    fast tests of common rules
 //	room.go          memory of decoded values          ahead.go         counting the rest of an object or array
-//	largetext.go     texts that are decoded at once    words.go         values and types in words, for messages
+//	largetext.go     slots for large texts             words.go         values and types in words, for messages
 //	standard_v2.go   methods of encoding/json/v2
 //
 //	unsafe.go    every use of unsafe
@@ -36,9 +36,9 @@
 //
 // # Decoding
 //
-// A Decoder accepts and refuses the same texts as json.Unmarshal, with the same results, also for slices that already have elements. Limits
-// can make it refuse more texts. Decoded values do not refer to the text: strings are copies, many of which share one piece of memory (see
-// Strings), and user methods get copies.
+// A Decoder without rules accepts and refuses the same texts as json.Unmarshal, with the same results, also for slices that already have
+// elements. Limits can make it refuse more texts. Decoded values do not refer to the text: strings are copies, many of which share one
+// piece of memory (see Strings), and user methods get copies.
 //
 // Decoding stops at the first problem. A refused text is then read a second time, without making a value, to find invalid JSON after the
 // problem and the JSON pointer of the problem (see Refusal). encoding/json of Go 1.27 differs from v1 in a few unusual cases. The decoder

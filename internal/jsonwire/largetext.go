@@ -15,7 +15,7 @@ const (
 	longestWait = time.Second
 )
 
-// largeTexts contains an element for each large text that is being decoded.
+// largeTexts contains an element for each slot that is in use.
 var largeTexts = make(chan struct{}, runtime.GOMAXPROCS(0))
 
 // acquireSlot waits for a slot for a large text. It returns false after longestWait. The text is then decoded without a slot.

@@ -55,8 +55,8 @@ const maxPooledEntries = 1024
 // maxPooledBytes is the maximum size of the values in a pooled mapScratch, in bytes.
 const maxPooledBytes = 64 << 10
 
-// A mapScratch is the working memory for one map: sorted copies of the map's entries, and the variables from which and into which
-// reflect copies.
+// A mapScratch is the working memory for one map: sorted copies of the map's entries, and variables through which reflect reads
+// the map.
 type mapScratch struct {
 	word    memory        // address of a variable of the map type
 	source  reflect.Value // this variable; the method members stores the map in it

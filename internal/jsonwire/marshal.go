@@ -48,7 +48,7 @@ func (e *encoder) text(dst []byte, p *plan, m encoding.TextMarshaler) ([]byte, *
 	return appendString(dst, bytesString(b), e.esc), nil
 }
 
-// raw appends a json.RawMessage. A nil RawMessage is written as null, and an empty one is an error.
+// raw appends a json.RawMessage. A nil RawMessage is written as null, and an empty RawMessage is an error.
 func (e *encoder) raw(dst []byte, p *plan, m memory) ([]byte, *Error) {
 	if m.isNil() {
 		return append(dst, "null"...), nil

@@ -19,7 +19,7 @@ type emptyTest uint8
 const (
 	emptyNever  emptyTest = iota // without omitempty, or for a type that is never empty
 	emptyAlways                  // array of length 0
-	emptyZero8                   // a byte that is zero
+	emptyZero8                   // false, or an integer of 8 bits that is zero
 	emptyZero16
 	emptyZero32
 	emptyZero64

@@ -272,8 +272,8 @@ func pathTo(data []byte, offset int, member string) string {
 	return string(b)
 }
 
-// beginning returns a name of at most maxPointer bytes unchanged. Of a longer name it returns a copy that is cut to little more
-// than maxPointer bytes, and before the first escape, and ends in "…".
+// beginning returns a name of at most maxPointer bytes unchanged. Otherwise it returns a copy that ends in "…". The copy is cut
+// before the first escape of the name, and after little more than maxPointer bytes.
 func beginning(name []byte) []byte {
 	if len(name) <= maxPointer {
 		return name

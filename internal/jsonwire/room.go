@@ -39,7 +39,7 @@ const (
 	mapHead       = 48 // empty map
 	firstSlots    = 8  // number of members of the first group of a map
 	anySlot       = stringBox + interfaceSize + 1
-	maxInSlot     = 128 // maximum size of a key or value in a slot; a larger one has its own allocation
+	maxInSlot     = 128 // maximum size of a key or value in a slot; a larger key or value has its own allocation
 	allocated     = 8   // average number of bytes by which the allocator rounds up a small allocation
 	zoneBytes     = 208 // size of the time.Location for an offset
 	slotsOfMany   = 2   // slots per member of a large map: half of them are free after the map has grown
@@ -61,7 +61,7 @@ func (d *decoder) charge(n int) bool {
 	return d.free >= 0 || d.reserve()
 }
 
-// chargeMany is charge for n values of size bytes each.
+// chargeMany charges n values of size bytes each, like the method charge.
 func (d *decoder) chargeMany(n int, size uintptr) bool {
 	if size > 0 && n > math.MaxInt/2/int(size) {
 		return d.charge(math.MaxInt / 2)
@@ -69,7 +69,7 @@ func (d *decoder) chargeMany(n int, size uintptr) bool {
 	return d.charge(n * int(size))
 }
 
-// chargeRaw is charge for a value that is made from the JSON text raw: a copy of the text, or a time.
+// chargeRaw charges a value that is made from raw, a JSON text: either a copy of the text, or a time.
 func (d *decoder) chargeRaw(p *decodePlan, raw []byte) bool {
 	switch {
 	case p.op != opTime:
@@ -80,7 +80,7 @@ func (d *decoder) chargeRaw(p *decodePlan, raw []byte) bool {
 	return true
 }
 
-// chargeEntry is charge for one more entry of a map that has n entries. slot is the memory of an entry in bytes.
+// chargeEntry charges one more entry of a map that has n entries, like the method charge. slot is the memory of an entry in bytes.
 func (d *decoder) chargeEntry(n, slot int) bool {
 	switch {
 	case n == 0:
@@ -99,9 +99,9 @@ type mapRoom struct {
 	fixed   bool // the map must not be replaced, because the caller refers to it
 }
 
-// chargeMember is charge for one more member of a map. Position i is in this member or directly after it. If the map has countedFrom
-// members, chargeMember counts the remaining members in the text and charges all of them together. If they are many, it replaces the
-// map by a map with room for all of them.
+// chargeMember charges one more member of a map, like the method charge. Position i is in this member or directly after it. If the map
+// has countedFrom members, chargeMember counts the remaining members in the text and charges all of them together. If they are many, it
+// replaces the map by a map with room for all of them.
 func chargeMember[V any](d *decoder, made *map[string]V, r *mapRoom, i int) bool {
 	n := len(*made)
 	switch {

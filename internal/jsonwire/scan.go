@@ -42,12 +42,12 @@ func stops(w uint64) uint64 {
 	return (w | (w - 0x20*ones) | (w ^ '"'*ones - ones) | (w ^ '\\'*ones - ones)) & highs
 }
 
-// stopsBeyondASCII is stops for text in which bytes that are not ASCII do not end a plain part.
+// stopsBeyondASCII is like the function stops, except that bytes that are not ASCII do not end a plain part.
 func stopsBeyondASCII(w uint64) uint64 {
 	return ((w - 0x20*ones) | (w ^ '"'*ones - ones) | (w ^ '\\'*ones - ones)) &^ w & highs
 }
 
-// scanPlain returns the position of the first byte from i on that ends a plain part of a string (see stops).
+// scanPlain returns the position of the first byte from i on that ends a plain part of a string (see the function stops).
 func scanPlain(data []byte, i int) int {
 	for ; len(data)-i >= 8; i += 8 {
 		if found := stops(load64(data, i)); found != 0 {
@@ -63,7 +63,7 @@ func scanPlain(data []byte, i int) int {
 // Plain is scanPlain for other packages that read JSON.
 func Plain(data []byte, i int) int { return scanPlain(data, i) }
 
-// scanStretch is scanPlain for text in which bytes that are not ASCII do not end a plain part.
+// scanStretch is like scanPlain, except that bytes that are not ASCII do not end a plain part.
 func scanStretch(data []byte, i int) int {
 	for ; len(data)-i >= 8; i += 8 {
 		if found := stopsBeyondASCII(load64(data, i)); found != 0 {

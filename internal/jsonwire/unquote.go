@@ -76,7 +76,7 @@ func replacementBytes(raw []byte) (n int) {
 	return n
 }
 
-// appendUnquoted appends the decoded inside of a JSON string (see unquote). scanString must have accepted the string.
+// appendUnquoted appends the decoded inside of a JSON string (see Strings.unquote). scanString must have accepted the string.
 func appendUnquoted(dst, raw []byte) (out []byte, invalid bool) {
 	for i := 0; i < len(raw); {
 		if raw[i] != '\\' && raw[i] < utf8.RuneSelf {

@@ -172,8 +172,7 @@ func putWord32(b []byte, i int, w uint32) {
 	binary.LittleEndian.PutUint32((*[4]byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), i))[:], w)
 }
 
-// bytesString returns the bytes of b as a string without a copy. Sound because b is not changed while the result is in use, and the
-// result is not retained.
+// bytesString returns the bytes of b as a string without a copy. Sound because b is not changed while the result is in use.
 func bytesString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // valueAt returns the addressable reflect.Value of the t at m.

@@ -500,9 +500,9 @@ func (c *checker) syntax() bool {
 	return false
 }
 
-// syntaxIn is syntax for an error after a member or an element of a container. It reports the pointer of the container. If
-// the invalid byte seems to belong to the previous value, as in 01, syntaxIn reports the pointer of that value. depth is the
-// depth of the members or elements.
+// syntaxIn does the work of the method syntax for an error after a member or an element of a container. It reports the
+// pointer of the container. If the invalid byte seems to belong to the previous value, as in 01, syntaxIn reports the
+// pointer of that value. depth is the depth of the members or elements.
 func (c *checker) syntaxIn(depth int) bool {
 	if c.pos >= len(c.body) || !inWord(c.body[c.pos]) || !inWord(c.body[c.pos-1]) {
 		c.path = c.path[:depth-1]

@@ -231,7 +231,7 @@ func (r *Rules) between(low, high uint64, compare func(*Bound, uint64) int) (lea
 	return least, most, true
 }
 
-// betweenSigned is between for signed integers.
+// betweenSigned is like the method between, for signed integers.
 func (r *Rules) betweenSigned(low, high int64) (least, most int64, ok bool) {
 	const flip = 1 << 63 // maps the order of signed integers to the order of unsigned integers
 	from, to, ok := r.between(uint64(low)^flip, uint64(high)^flip, func(b *Bound, v uint64) int { return b.compareInt(int64(v ^ flip)) })

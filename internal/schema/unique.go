@@ -16,8 +16,8 @@ var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
 func sumOf(b []byte) sum { return sum{maphash.Bytes(seeds[0], b), maphash.Bytes(seeds[1], b)} }
 
-// The method and extends a sequence with the sum s by a value with the sum next. It returns the sum
-// of the longer sequence.
+// and adds a value to a sequence: s is the sum of the sequence, next is the sum of the value, and
+// the result is the sum of the longer sequence.
 func (s sum) and(next sum) sum {
 	var b [32]byte
 	binary.LittleEndian.PutUint64(b[0:], s[0])

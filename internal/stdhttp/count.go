@@ -15,7 +15,7 @@ type counter struct {
 	secure bool          // the client uses TLS
 }
 
-// clock is the origin of times. time.Since reads the clock once, and time.Now twice.
+// clock is the origin of the times in a counter. time.Since reads the clock once, and time.Now twice.
 var clock = time.Now()
 
 // startCount starts to count a request that has a route. The request is in flight until its answer is written. Then the
@@ -31,7 +31,7 @@ func (x *wire) startCount() *tally.Shard {
 // endCount ends the counting that startCount has begun.
 func endCount(s *tally.Shard) { s.InFlight.Add(-1) }
 
-// end counts the request of a state and its answer.
+// end counts the request in the state s, and its answer.
 func (c *counter) end(s *exchange.State, a *exchange.Answer) {
 	if c.shard == nil {
 		return

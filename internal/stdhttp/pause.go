@@ -134,7 +134,8 @@ func (s *Service) notePaused(why error) {
 }
 
 const (
-	// To make room for new connections, one in idleShare of the idle connections is closed at a time, and at least minIdle.
+	// To make room for new connections, one in idleShare of the idle connections is closed at a time, and at least minIdle
+	// connections.
 	idleShare, minIdle = 16, 16
 	// Only connections that were idle for at least spareIdle are closed, because others may be in use.
 	spareIdle = time.Second

@@ -74,7 +74,7 @@ type wire struct {
 	bodied  bool   // the copy has another body
 	matched bool   // the copy has the matched pattern
 	duplex  bool   // the action reads the body and writes the answer at the same time
-	inner   bool   // the request is that of an action inside standard middleware
+	inner   bool   // the request comes from standard middleware, see ServeInner
 	direct  bool   // w is net/http's own writer for HTTP/1
 	begun   bool   // the head of a streamed answer was sent
 
@@ -221,7 +221,7 @@ func (x *wire) Abandoned() {
 	x.stopBody()
 }
 
-// send writes the answer. If a write fails, the client has disconnected.
+// send writes the answer. An error of a write is ignored, because it means that the client has disconnected.
 func (x *wire) send(resp *exchange.Answer) {
 	switch kind := resp.Kind(); {
 	case kind == exchange.Sent:
