@@ -2,8 +2,6 @@ package websocket
 
 import (
 	"net/http"
-	"net/url"
-	"strings"
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
@@ -23,6 +21,7 @@ type Handler struct {
 // afterwards.
 func New(o Options) *Handler {
 	o.validate()
+	o.complete()
 	return &Handler{o: o}
 }
 
@@ -48,7 +47,7 @@ func (h *Handler) Accept(r *dunlin.Request, value any) dunlin.Response {
 		return problem(http.StatusBadRequest, "Sec-WebSocket-Key is not 16 bytes in base64")
 	case r.Header("Transfer-Encoding") != "" || r.Header("Content-Length") != "" && r.Header("Content-Length") != "0":
 		return problem(http.StatusBadRequest, "opening handshake has a body")
-	case !o.allows(r.Header("Origin"), r.Host()):
+	case !ws.AllowsOrigin(o.Origins, r.Header("Origin"), r.Host()):
 		return problem(http.StatusForbidden, "pages of this origin may not open the WebSocket")
 	}
 	c := &Conn{h: h, value: value, subprotocol: int8(ws.Subprotocol(r.Header("Sec-WebSocket-Protocol"), o.Subprotocols))}
@@ -67,18 +66,4 @@ func (h *Handler) Accept(r *dunlin.Request, value any) dunlin.Response {
 
 func problem(status int, detail string) dunlin.Response {
 	return dunlin.Problem(&dunlin.ProblemDetails{Status: status, Detail: detail})
-}
-
-// allows reports whether a page of the origin may open a connection to the host.
-func (o *Options) allows(origin, host string) bool {
-	if origin == "" {
-		return true
-	}
-	for _, allowed := range o.Origins {
-		if allowed == "*" || strings.EqualFold(allowed, origin) {
-			return true
-		}
-	}
-	u, err := url.Parse(origin)
-	return err == nil && u.Host != "" && strings.EqualFold(u.Host, host)
 }

@@ -186,7 +186,7 @@ func (c *Conn) shutDown() {
 	if c.peer.Restarting() {
 		code, reason = Restart, "server is restarting"
 	}
-	c.shut(code, fmt.Sprintf("%s: reconnect within %d ms", reason, c.h.o.reconnect().Milliseconds()))
+	c.shut(code, fmt.Sprintf("%s: reconnect within %d ms", reason, c.h.o.Reconnect.Milliseconds()))
 }
 
 // minDelay is the minimum delay of a close for which leave sets a timer.
@@ -206,7 +206,7 @@ func (p *protocol) Timeout(exchange.Turn) {
 			c.frame(ws.Ping, false, nil)
 			c.pinged = true
 		}
-		c.peer.SetDeadline(int64(c.h.o.ping()))
+		c.peer.SetDeadline(int64(c.h.o.PingInterval))
 	default:
 		c.lose()
 	}

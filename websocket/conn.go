@@ -155,7 +155,7 @@ func (c *Conn) Send(kind Kind, data []byte) error {
 	if c.phase != open {
 		return ErrClosed
 	}
-	if pending := c.pending(); pending > 0 && pending+int64(len(data)) > int64(c.h.o.maxPending()) {
+	if pending := c.pending(); pending > 0 && pending+int64(len(data)) > int64(c.h.o.MaxPending) {
 		c.sendRefused = true
 		return ErrFull
 	}
@@ -257,7 +257,7 @@ func (c *Conn) roomAfter(n int) <-chan struct{} {
 		r.room = make(chan struct{})
 	}
 	room := r.room
-	if pending := c.pending(); c.phase != open || pending == 0 || pending+int64(n) <= int64(c.h.o.maxPending()) {
+	if pending := c.pending(); c.phase != open || pending == 0 || pending+int64(n) <= int64(c.h.o.MaxPending) {
 		c.noteRoom()
 	}
 	// A function that calls Write on the event loop does not return before there is room. So the output after its return is too

@@ -183,7 +183,7 @@ func (c *Conn) end(t exchange.Turn, consumed, input int) int {
 	switch c.phase {
 	case open:
 		if !c.leaving {
-			c.peer.SetDeadline(int64(c.h.o.ping()))
+			c.peer.SetDeadline(int64(c.h.o.PingInterval))
 		}
 	case closing:
 		c.peer.SetDeadline(int64(closeTimeout))
@@ -246,14 +246,14 @@ func (c *Conn) check(t exchange.Turn, h ws.Header, p *partial) *ws.Error {
 		return errRSV1
 	case (h.Opcode == ws.Continuation) != (p != nil):
 		return errFragment
-	case p != nil && p.fragments >= c.h.o.maxFragments():
+	case p != nil && p.fragments >= c.h.o.MaxFragments:
 		return errFragments
 	}
 	have := int64(0)
 	if p != nil {
 		have = int64(len(p.b))
 	}
-	if h.Length > int64(c.h.o.maxMessage())-have {
+	if h.Length > int64(c.h.o.MaxMessage)-have {
 		return errTooBig
 	}
 	useless := h.Length == 0 && !(h.Fin && p == nil)
@@ -388,7 +388,7 @@ func (c *Conn) completeMessage(t exchange.Turn, done int, m Message, compressed 
 
 // inflate decompresses a message. It charges the memory of the result to p before it allocates it.
 func (c *Conn) inflate(message []byte, p *partial) ([]byte, *ws.Error) {
-	b, err := ws.Inflate(message, c.h.o.maxMessage(), func(b []byte, most int) []byte {
+	b, err := ws.Inflate(message, c.h.o.MaxMessage, func(b []byte, most int) []byte {
 		size := int64(ws.NextCapacity(cap(b), most))
 		if !c.peer.Reserve(size) {
 			return nil

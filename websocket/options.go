@@ -1,6 +1,7 @@
 package websocket
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -67,30 +68,14 @@ type Options struct {
 	Compress bool
 }
 
-// The defaults of Options.
-const (
-	defaultMaxMessage   = 1 << 20
-	defaultMaxFragments = 1024
-	defaultMaxPending   = 256 << 10
-	defaultPing         = 30 * time.Second
-	defaultReconnect    = 5 * time.Second
-)
-
-func or[T int | time.Duration](value, otherwise T) T {
-	if value == 0 {
-		return otherwise
-	}
-	return value
+// complete replaces zero values by the defaults. No pings, and no time to reconnect, are 0 then.
+func (o *Options) complete() {
+	o.MaxMessage = cmp.Or(o.MaxMessage, 1<<20)
+	o.MaxFragments = cmp.Or(o.MaxFragments, 1024)
+	o.MaxPending = cmp.Or(o.MaxPending, 256<<10)
+	o.PingInterval = max(cmp.Or(o.PingInterval, 30*time.Second), 0)
+	o.Reconnect = max(cmp.Or(o.Reconnect, 5*time.Second), 0)
 }
-
-func (o *Options) maxMessage() int   { return or(o.MaxMessage, defaultMaxMessage) }
-func (o *Options) maxFragments() int { return or(o.MaxFragments, defaultMaxFragments) }
-func (o *Options) maxPending() int   { return or(o.MaxPending, defaultMaxPending) }
-
-func (o *Options) reconnect() time.Duration { return max(or(o.Reconnect, defaultReconnect), 0) }
-
-// ping returns the interval of pings, 0 for none.
-func (o *Options) ping() time.Duration { return max(or(o.PingInterval, defaultPing), 0) }
 
 // validate panics if the options contradict each other.
 func (o *Options) validate() {

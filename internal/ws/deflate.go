@@ -175,3 +175,16 @@ func Grown(b []byte, limit int) []byte {
 
 // NextCapacity returns the capacity of the result of Grown.
 func NextCapacity(capacity, limit int) int { return min(max(2*capacity, firstInflated), limit) }
+
+// DeflatedFrame returns the text message of a frame as a compressed frame, nil if that is not shorter.
+func DeflatedFrame(frame []byte) []byte {
+	payload := Payload(frame)
+	if len(payload) < LeastDeflated {
+		return nil
+	}
+	packed := AppendDeflated(nil, payload, MostWindow)
+	if len(packed)+MaxHeader >= len(frame) {
+		return nil
+	}
+	return append(AppendHeader(make([]byte, 0, len(packed)+MaxHeader), Text, true, true, len(packed)), packed...)
+}

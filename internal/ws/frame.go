@@ -129,6 +129,12 @@ func AppendFrame(b []byte, op Opcode, payload []byte) []byte {
 	return append(AppendHeader(b, op, true, false, len(payload)), payload...)
 }
 
+// TextFrame returns a frame with a text message of two parts.
+func TextFrame(first, second []byte) []byte {
+	n := len(first) + len(second)
+	return append(append(AppendHeader(make([]byte, 0, n+MaxHeader), Text, true, false, n), first...), second...)
+}
+
 // Payload returns the payload of a complete frame from a server.
 func Payload(frame []byte) []byte {
 	switch frame[1] {

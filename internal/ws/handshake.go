@@ -3,6 +3,7 @@ package ws
 import (
 	"crypto/sha1"
 	"encoding/base64"
+	"net/url"
 	"strconv"
 	"strings"
 )
@@ -129,4 +130,19 @@ func (d Deflate) Field() string {
 		return "permessage-deflate; server_no_context_takeover; client_no_context_takeover; server_max_window_bits=" + strconv.Itoa(int(d.Window))
 	}
 	return "permessage-deflate; server_no_context_takeover; client_no_context_takeover"
+}
+
+// AllowsOrigin reports whether a page of an origin may open a connection to the host: it is the origin of the host, or one of allowed, of
+// which "*" stands for all. Requests without Origin are allowed.
+func AllowsOrigin(allowed []string, origin, host string) bool {
+	if origin == "" {
+		return true
+	}
+	for _, a := range allowed {
+		if a == "*" || strings.EqualFold(a, origin) {
+			return true
+		}
+	}
+	u, err := url.Parse(origin)
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, host)
 }
