@@ -15,13 +15,14 @@
 //
 // # Locks
 //
-// Locks are acquired in this order: websocket.Conn, feed, Hub, log; last the lock of the event loop's inbox, or share.idMu.
-// share.mu is held alone. The loop wakes subscribers while it holds the lock of the log. The subscribers read the log later.
+// Locks are acquired in this order: websocket.Conn, feed, Hub, log; last the lock of the event loop's inbox, or that of the IDs. The lock
+// that orders the packets of a shared hub is acquired before Hub, and not while one of the first two is held. The loop wakes subscribers
+// while it holds the lock of the log. The subscribers read the log later.
 //
-//	hub.go     topics by name, settings, IDs    log.go     messages and their encodings
-//	feed.go    the subscriptions of a client    audience.go  waking the subscribers of a loop
-//	socket.go  WebSockets               events.go  event streams and long polls
-//	presence.go  members                wildcard.go  topics below a prefix
-//	shared.go  hubs of several processes
-//	script.go, client.js  the client for browsers
+//	hub.go      topics by name, settings         log.go       messages and their encodings
+//	feed.go     the subscriptions of a client    audience.go  waking the subscribers of a loop
+//	socket.go   WebSockets                       events.go    event streams and long polls
+//	presence.go members                          wildcard.go  topics below a prefix
+//	shared.go   hubs of several processes        replica.go   their keyed topics and members
+//	client.js   the client for browsers
 package topic

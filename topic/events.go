@@ -1,6 +1,7 @@
 package topic
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -123,20 +124,10 @@ func (s *stream) next(out []byte) (_ []byte, more bool) {
 	}
 	before := len(out)
 	out, more = s.Append(out)
-	if s.once && len(out) > before && (s.fresh || s.at(out[before:])) {
+	if s.once && len(out) > before && (s.fresh || bytes.Contains(out[before:], []byte("\nevent: "))) { // not only a position
 		s.over, more = true, false
 	}
 	return out, more
-}
-
-// at reports whether encoded events contain a message, not only a position.
-func (s *stream) at(events []byte) bool {
-	for i := 0; i+1 < len(events); i++ {
-		if events[i] == '\n' && events[i+1] == 'e' { // the field event
-			return true
-		}
-	}
-	return false
 }
 
 // farewell appends a random retry time, so that the clients do not reconnect all at once.

@@ -1,6 +1,7 @@
 package topic
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -207,7 +208,7 @@ func (f *feed) announce(out []byte, visible uint64) []byte {
 		}
 	}
 	e := new(entry)
-	id := f.hub.appendID(make([]byte, 0, 32), at)
+	id := f.hub.ids.Append(make([]byte, 0, 32), at)
 	switch {
 	case f.as == asEvent && f.say == sayResync:
 		e.as[asEvent] = []byte("id: " + string(id) + "\nevent: " + resyncName + "\ndata:\n\n")
@@ -218,7 +219,7 @@ func (f *feed) announce(out []byte, visible uint64) []byte {
 		if f.say == sayResync {
 			word = "!" + resyncName + " "
 		}
-		e.as[f.as] = append(append(ws.AppendHeader(nil, ws.Text, true, false, len(word)+len(id)), word...), id...)
+		e.as[f.as] = ws.TextFrame([]byte(word), id)
 	}
 	out = f.add(out, e, piece{entry: e, before: uint64(f.say)})
 	f.say = sayNothing
@@ -274,10 +275,8 @@ func (f *feed) accept() {
 	f.sent = nil
 }
 
-// Hold implements exchange.Feed.
-func (f *feed) Hold() { f.held.Store(true) }
-
-// Cut implements exchange.Feed.
+// Hold and Cut implement exchange.Feed.
+func (f *feed) Hold()     { f.held.Store(true) }
 func (f *feed) Cut() bool { return f.cut.Load() }
 
 // Close implements exchange.Feed.
@@ -334,11 +333,11 @@ func (f *feed) enter(last string, names []string) error {
 	from, fresh := h.visible.Load(), last == ""
 	say := sayPosition
 	if !fresh {
-		offset, ok := h.offsetOf(last)
-		from = offset
-		if !ok {
+		offset, ok := h.ids.Offset(last)
+		if !ok || offset < h.resumable || offset > from {
 			say = sayResync
 		}
+		from = offset
 	}
 	bare := true
 	for _, name := range names {
@@ -372,12 +371,7 @@ func (f *feed) enter(last string, names []string) error {
 
 // indexOf returns the index of a subscription, -1 if there is none. f.mu is held.
 func (f *feed) indexOf(name string) int {
-	for i, s := range f.subs {
-		if s.log.name == name {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(f.subs, func(s *sub) bool { return s.log.name == name })
 }
 
 // unsubscribe ends subscriptions.
@@ -387,9 +381,7 @@ func (f *feed) unsubscribe(names []string) {
 	for _, name := range names {
 		if i := f.indexOf(name); i >= 0 {
 			f.subs[i].leave()
-			last := len(f.subs) - 1
-			f.subs[i], f.subs[last] = f.subs[last], nil
-			f.subs = f.subs[:last]
+			f.subs = slices.Delete(f.subs, i, i+1)
 		}
 	}
 }

@@ -1,12 +1,10 @@
 package topic
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/ext"
+	"github.com/dunlinhttp/dunlin/internal/peers"
 )
 
 // A Policy decides about a subscriber whose next message is no longer in the log of the topic.
@@ -42,6 +41,10 @@ type Settings struct {
 	// Keyed: the log has the latest message of each key, see Topic.Put. New subscribers first get the messages of all keys.
 	Keyed bool
 
+	// Lease is the time after which the members of a process that has ended without notice leave, plus up to a third of it. Only the value
+	// given to New counts, for all topics of the hub. Default: 30 s.
+	Lease time.Duration
+
 	// Reconnect is the time within which clients should reconnect after a drain of the server. Event streams pass it to the clients.
 	// Only the value given to New counts, for all topics of the hub. Default: 5 s.
 	Reconnect time.Duration
@@ -57,9 +60,7 @@ type Settings struct {
 }
 
 const (
-	defaultMessages = 256
-	defaultBytes    = 256 << 10
-	maxName         = 255
+	maxName = 255
 	// maxSubscriptions is the maximum number of topics of one subscriber.
 	maxSubscriptions = 64
 	// idleAfter is the time after the last message or subscription after which the log of a topic without subscribers may be
@@ -85,27 +86,29 @@ var (
 	// ErrFull reports that the messages of members fill the log of a keyed topic.
 	ErrFull = errors.New("topic: the log is full of members")
 
-	errNone  = errors.New("topic: subscribe: no topic is named")
-	errKeyed = errors.New("topic: publish: keyed topics need Put, Delete or Join with a key, and others Publish")
-	errHub   = errors.New("topic: subscribe: the connection has subscriptions of another hub")
-	errEmpty = errors.New("topic: publish: empty message")
-	errLong  = errors.New("topic: publish: message is longer than the log of its topic")
-	errText  = errors.New("topic: publish: message is not UTF-8")
+	errNone   = errors.New("topic: subscribe: no topic is named")
+	errKeyed  = errors.New("topic: publish: keyed topics need Put, Delete or Join with a key, and others Publish")
+	errHub    = errors.New("topic: subscribe: the connection has subscriptions of another hub")
+	errEmpty  = errors.New("topic: publish: empty message")
+	errLong   = errors.New("topic: publish: message is longer than the log of its topic")
+	errShared = errors.New("topic: share: the hub is shared already")
+	errText   = errors.New("topic: publish: message or key is not UTF-8")
 )
 
 // A Hub has the topics of an app. Its methods are safe for concurrent use, except Set.
 type Hub struct {
 	memory   *ext.CacheMemory
-	epoch    string // of the IDs
+	ids      *peers.IDs
 	settings []named
 
 	visible atomic.Uint64 // offset of the newest message; all messages up to it are in their logs
 
 	// mu is acquired after the lock of a feed, and before that of a log.
-	mu   sync.Mutex
-	logs map[string]*log
-	gone uint64 // highest offset in the logs that were dropped
-	wild int    // number of logs of wildcards
+	mu        sync.Mutex
+	logs      map[string]*log
+	gone      uint64 // highest offset in the logs that were dropped
+	resumable uint64 // clients cannot resume from earlier offsets
+	wild      int    // number of logs of wildcards
 
 	shared *share // nil for none
 
@@ -121,9 +124,7 @@ type named struct {
 // New returns a hub. settings are the settings of its topics; Set can replace them for a prefix. Logs are charged to the memory
 // budget of the app. When clients need that memory, the hub drops old messages.
 func New(app *dunlin.App, settings Settings) *Hub {
-	var random [4]byte
-	_, _ = rand.Read(random[:]) // it never fails
-	h := &Hub{epoch: hex.EncodeToString(random[:]), logs: map[string]*log{}}
+	h := &Hub{ids: peers.NewIDs(false), logs: map[string]*log{}}
 	h.memory = ext.CacheBudget(app)(h.shrink)
 	h.Set("", settings)
 	return h
@@ -135,15 +136,10 @@ func (h *Hub) Set(prefix string, s Settings) {
 	if s.MaxMessages < 0 || s.MaxBytes < 0 || s.Slow > Cut {
 		panic("topic: Settings: negative limit or unknown policy")
 	}
-	if s.MaxMessages == 0 {
-		s.MaxMessages = defaultMessages
-	}
-	if s.MaxBytes == 0 {
-		s.MaxBytes = defaultBytes
-	}
-	if s.Reconnect <= 0 {
-		s.Reconnect = 5 * time.Second
-	}
+	s.MaxMessages = cmp.Or(s.MaxMessages, 256)
+	s.MaxBytes = cmp.Or(s.MaxBytes, 256<<10)
+	s.Reconnect = cmp.Or(max(s.Reconnect, 0), 5*time.Second)
+	s.Lease = cmp.Or(max(s.Lease, 0), 30*time.Second)
 	h.settings = append(h.settings, named{prefix, s})
 }
 
@@ -194,51 +190,60 @@ func (t Topic) Name() string { return t.name }
 
 // Publish adds copies of messages, which must be UTF-8 text, to the log of the topic. A subscriber that has all earlier messages
 // gets them in one write. Publish does not wait for subscribers.
-func (t Topic) Publish(messages ...[]byte) error { return t.hub.publish(t.name, change{}, messages) }
+func (t Topic) Publish(messages ...[]byte) error {
+	h := t.hub
+	if err := h.check(t.name, "", messages); err != nil {
+		return err
+	}
+	if h.shared != nil {
+		return h.shared.send(context.Background(), peers.Packet{Name: t.name, Messages: messages})
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l, err := h.open(t.name)
+	if err != nil {
+		return err
+	}
+	return h.append(l, change{}, messages)
+}
 
 // Put sets the message of a key of a keyed topic. It replaces the earlier message: a subscriber that has not received that one gets
 // only the new one. Beyond the limits of the log the keys with the oldest messages are dropped.
 func (t Topic) Put(key string, message []byte) error {
-	return t.hub.put(t.name, change{key: key}, message)
+	return t.hub.put(change{Topic: t.name, Key: key, Data: message})
 }
 
 // Delete removes a key of a keyed topic. Subscribers get the message, which should tell them of the deletion. New subscribers do
 // not get it.
 func (t Topic) Delete(key string, message []byte) error {
-	return t.hub.put(t.name, change{key: key, gone: true}, message)
+	return t.hub.put(change{Topic: t.name, Key: key, Data: message, Gone: true})
 }
 
-// A change is the effect of a message on a keyed topic. It is zero for a message of another topic.
-type change struct {
-	key    string
-	gone   bool // the message deletes the key
-	member bool // the message makes the key a member
-}
-
-func (h *Hub) put(name string, c change, message []byte) error {
-	if c.key == "" {
+// put implements Put and Delete.
+func (h *Hub) put(c change) error {
+	if c.Key == "" {
 		return errKeyed
 	}
-	return h.publish(name, c, [][]byte{message})
-}
-
-func (h *Hub) publish(name string, c change, messages [][]byte) error {
-	if err := h.check(name, c, messages); err != nil {
+	if err := h.check(c.Topic, c.Key, [][]byte{c.Data}); err != nil {
 		return err
-	}
-	if h.shared != nil && c.key == "" {
-		if err := checkName(name); err != nil {
-			return err
-		}
-		return h.shared.send(context.Background(), 0, name, messages)
 	}
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	l, err := h.open(name)
-	if err != nil {
-		return err
+	l, err := h.open(c.Topic)
+	switch {
+	case err != nil:
+	case h.shared == nil:
+		_, err = h.apply(l, c)
+	case !l.fits(c, cost(c.Data)+int64(len(c.Key))):
+		err = ErrFull
 	}
-	return h.append(l, c, messages)
+	if h.shared != nil {
+		c.At = h.shared.Time()
+	}
+	h.mu.Unlock()
+	if err == nil && h.shared != nil {
+		err = h.shared.send(context.Background(), peers.Packet{Flags: peers.Changes, State: peers.State{Changes: []change{c}}})
+	}
+	return err
 }
 
 // append adds messages to a log, and to the logs of the wildcards that match its topic. h.mu is held.
@@ -267,13 +272,15 @@ func (h *Hub) append(l *log, c change, messages [][]byte) error {
 }
 
 // check returns an error if the messages cannot be published.
-func (h *Hub) check(name string, c change, messages [][]byte) error {
+func (h *Hub) check(name, key string, messages [][]byte) error {
 	s := h.settingsOf(name)
-	if isWild(name) {
+	switch {
+	case checkName(name) != nil, isWild(name):
 		return ErrName
-	}
-	if s.Keyed != (c.key != "") {
+	case s.Keyed != (key != ""):
 		return errKeyed
+	case !utf8.ValidString(key):
+		return errText
 	}
 	for _, m := range messages {
 		switch {
@@ -377,30 +384,6 @@ func checkName(name string) error {
 		}
 	}
 	return nil
-}
-
-// appendID appends the ID of a position: the epoch of the hub, "-", and the offset; for a shared message its sender, "-", and its
-// number.
-func (h *Hub) appendID(b []byte, offset uint64) []byte {
-	if h.shared != nil {
-		if b, ok := h.shared.appendID(b, offset); ok {
-			return b
-		}
-	}
-	return strconv.AppendUint(append(append(b, h.epoch...), '-'), offset, 10)
-}
-
-// offsetOf returns the offset of an ID of this hub.
-func (h *Hub) offsetOf(id string) (offset uint64, ok bool) {
-	digits, ok := strings.CutPrefix(id, h.epoch+"-")
-	if !ok {
-		if h.shared != nil {
-			return h.shared.offsetOf(id)
-		}
-		return 0, false
-	}
-	offset, err := strconv.ParseUint(digits, 10, 64)
-	return offset, err == nil && offset <= h.visible.Load()
 }
 
 // String returns the name of the policy.

@@ -1,6 +1,7 @@
 package topic
 
 import (
+	"bytes"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,8 +27,8 @@ type log struct {
 
 	mu        sync.Mutex // acquired last
 	entries   []*entry
-	keys      map[string]*entry
-	members   map[string]*member // by key; entries of members are not dropped
+	keys      map[string]*entry  // changed while hub.mu is held, too
+	members   map[string]*member // by key; entries of members are not dropped; guarded by hub.mu
 	stale     int
 	deleted   int   // number of entries, not stale, of deleted keys
 	bytes     int64 // cost of entries that are not stale
@@ -41,6 +42,7 @@ type entry struct {
 	cost   int64
 	name   string // of the topic
 	key    string
+	at     uint64 // see change.At
 	data   []byte
 	log    *log // nil for an announcement to one subscriber
 	as     [encodings][]byte
@@ -75,32 +77,34 @@ func (l *log) append(name string, c change, messages [][]byte) error {
 	h := l.hub
 	var total int64
 	for _, m := range messages {
-		total += cost(m) + int64(len(c.key))
+		total += cost(m) + int64(len(c.Key))
 	}
 	reserved := h.reserve(total, l)
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if !l.fits(c, total) {
 		if reserved {
 			h.memory.Release(total)
 		}
 		return ErrFull
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for !reserved {
 		if !l.dropOldest() {
 			return ErrMemory
 		}
 		reserved = h.memory.Reserve(total)
 	}
-	l.enroll(c)
+	if old := l.keys[c.Key]; old != nil {
+		c.At = max(c.At, old.at+1)
+	}
 	offset := h.visible.Load()
 	for _, m := range messages {
 		offset++
-		e := &entry{offset: offset, cost: cost(m) + int64(len(c.key)), name: name, key: c.key, gone: c.gone, data: append([]byte(nil), m...), log: l}
+		e := &entry{offset: offset, cost: cost(m) + int64(len(c.Key)), name: name, key: c.Key, at: c.At, gone: c.Gone, data: append([]byte(nil), m...), log: l}
 		l.entries = append(l.entries, e)
 		l.bytes += e.cost
-		if c.key != "" {
-			l.replace(c.key, e)
+		if c.Key != "" {
+			l.replace(c.Key, e)
 		}
 	}
 	for (len(l.entries)-l.stale > l.set.MaxMessages || l.bytes > int64(l.set.MaxBytes)) && l.dropOldest() {
@@ -256,7 +260,7 @@ func (e *entry) encoded(as encoding) []byte {
 	case asDeflated:
 		b = e.deflated()
 	case asEvent:
-		b = e.log.hub.appendID(append(make([]byte, 0, len(e.data)+64+len(e.name)), "id: "...), e.offset)
+		b = e.log.hub.ids.Append(append(make([]byte, 0, len(e.data)+64+len(e.name)), "id: "...), e.offset)
 		b = append(append(append(b, "\nevent: "...), e.name...), '\n')
 		b = append(sse.AppendLines(b, "data: ", string(e.data)), '\n')
 	}
@@ -267,40 +271,43 @@ func (e *entry) encoded(as encoding) []byte {
 	return b
 }
 
-// deflated returns the message as a compressed frame. If that is not shorter, or there is no memory, deflated returns the frame of
-// asFrame. The compressed frame is made once for all subscribers. An encoding never changes, and is read without a lock. e.log.mu
-// is held.
+// deflated returns the message as a compressed frame, or as the frame of asFrame if that is shorter, or there is no memory for another
+// frame. e.log.mu is held.
 func (e *entry) deflated() []byte {
-	made := e.as[asFrame]
-	plain := made
-	if made == nil {
+	plain := e.as[asFrame]
+	if plain == nil {
 		plain = e.frame()
 	}
-	if payload := ws.Payload(plain); len(payload) >= ws.LeastDeflated {
-		packed := ws.AppendDeflated(nil, payload, ws.MostWindow)
-		if n := int64(len(packed) + ws.MaxHeader); n < int64(len(plain)) && e.log.hub.memory.Reserve(n) {
-			e.cost += n
-			e.log.bytes += n
-			return append(ws.AppendHeader(make([]byte, 0, n), ws.Text, true, true, len(packed)), packed...)
-		}
+	if packed := ws.DeflatedFrame(plain); packed != nil && e.log.hub.memory.Reserve(int64(len(packed))) {
+		e.cost += int64(len(packed))
+		e.log.bytes += int64(len(packed))
+		return packed
 	}
-	if made == nil {
-		e.as[asFrame] = plain
-	}
+	e.as[asFrame] = plain
 	return plain
 }
 
 // frame returns the message as a frame of a WebSocket.
 func (e *entry) frame() []byte {
-	l := e.log
-	if l.set.Bare {
-		return append(ws.AppendHeader(make([]byte, 0, len(e.data)+10), ws.Text, true, false, len(e.data)), e.data...)
+	if e.log.set.Bare {
+		return ws.TextFrame(nil, e.data)
 	}
-	head := l.hub.appendID(make([]byte, 0, 64), e.offset)
-	head = append(append(append(head, ' '), e.name...), '\n')
-	size := len(head) + len(e.data)
-	b := ws.AppendHeader(make([]byte, 0, size+10), ws.Text, true, false, size)
-	return append(append(b, head...), e.data...)
+	head := e.log.hub.ids.Append(make([]byte, 0, 64), e.offset)
+	return ws.TextFrame(append(append(append(head, ' '), e.name...), '\n'), e.data)
+}
+
+// text returns the published data. It must not be changed.
+func (e *entry) text() []byte {
+	e.log.mu.Lock()
+	defer e.log.mu.Unlock()
+	if e.data != nil {
+		return e.data
+	}
+	text := ws.Payload(e.as[asFrame])
+	if !e.log.set.Bare {
+		text = text[bytes.IndexByte(text, '\n')+1:]
+	}
+	return text
 }
 
 // pin keeps a message charged while a client has a part of it, even when the log drops the message.

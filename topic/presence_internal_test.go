@@ -89,7 +89,7 @@ func TestKeyedState(t *testing.T) {
 					gone := members[n]
 					key := gone.holds[0].key
 					held := h.logs["x"].members[key]
-					last := held == gone.holds[0].member && held.holders == 1
+					last := held == gone.holds[0].member && held.local == 1
 					gone.Close()
 					members = append(members[:n], members[n+1:]...)
 					if last {

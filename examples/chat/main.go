@@ -2,7 +2,10 @@
 //
 //	go run ./examples/chat
 //
-// Open http://127.0.0.1:3000/ in two windows.
+// Open http://127.0.0.1:3000/ in two windows. To run several processes with the same rooms and members, import store/redis for its
+// URLs, and set DUNLIN_STORE and the address:
+//
+//	DUNLIN_STORE=redis://127.0.0.1:6379 go run ./examples/chat -addr 127.0.0.1:3001
 package main
 
 import (
@@ -10,16 +13,30 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"flag"
 	"log"
+	"os"
 	"strings"
 
 	"github.com/dunlinhttp/dunlin"
+	"github.com/dunlinhttp/dunlin/store"
 	"github.com/dunlinhttp/dunlin/topic"
 	"github.com/dunlinhttp/dunlin/websocket"
 )
 
 func main() {
-	if err := newApp(dunlin.Config{Addr: "127.0.0.1:3000"}).Run(context.Background()); err != nil {
+	addr := flag.String("addr", "127.0.0.1:3000", "address")
+	flag.Parse()
+	ctx := context.Background()
+	st, err := store.Open(os.Getenv("DUNLIN_STORE"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	app, err := newApp(ctx, dunlin.Config{Addr: *addr}, st)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := app.Run(ctx); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -27,10 +44,14 @@ func main() {
 //go:embed page.html
 var page string
 
-func newApp(config dunlin.Config) *dunlin.App {
+// newApp returns the app. Processes with the same store share rooms and members until ctx ends.
+func newApp(ctx context.Context, config dunlin.Config, st store.Store) (*dunlin.App, error) {
 	app := dunlin.New(config)
 	chat := &chat{topic.New(app, topic.Settings{})}
 	chat.hub.Set("members/", topic.Settings{Keyed: true})
+	if err := chat.hub.Share(ctx, st, "chat"); err != nil {
+		return nil, err
+	}
 	sockets := websocket.New(websocket.Options{Open: chat.join, Message: chat.say, MaxMessage: 4 << 10, MaxRate: 10})
 	app.Get("/", func(*dunlin.Request) dunlin.Response { return dunlin.HTML(page) })
 	app.Get("/topics.js", func(*dunlin.Request) dunlin.Response {
@@ -42,7 +63,7 @@ func newApp(config dunlin.Config) *dunlin.App {
 	app.Get("/rooms/{room}/events", func(r *dunlin.Request) dunlin.Response {
 		return topic.Events(r, chat.hub.Topic(r.Param("room")))
 	})
-	return app
+	return app, nil
 }
 
 // A chat has two topics for each room: its messages and its members.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/dunlintest"
+	"github.com/dunlinhttp/dunlin/store"
 )
 
 // join opens a WebSocket to a room. Its messages must be shorter than 126 bytes.
@@ -51,8 +52,43 @@ func join(t *testing.T, addr, room string) (say func(string), hear func() string
 	return say, hear
 }
 
+// serve returns the address of a process with this store.
+func serve(t *testing.T, st store.Store) (addr string) {
+	t.Helper()
+	app, err := newApp(t.Context(), dunlin.Config{}, st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dunlintest.Serve(t, app)
+}
+
+// Guests of two processes are in the same room.
+func TestRoomsOfTwoProcesses(t *testing.T) {
+	st := store.NewMemory(store.MemoryConfig{})
+	first, second := serve(t, st), serve(t, st)
+	anna, annaHears := join(t, first, "birds?name=anna")
+	anna("!subscribe - birds members/birds")
+	_ = annaHears() // her position
+	expect := func(want string) {
+		t.Helper()
+		for {
+			_, got, _ := strings.Cut(annaHears(), "\n")
+			if got == want {
+				return
+			}
+			if got != "+anna" {
+				t.Fatalf("got message %q, want %q", got, want)
+			}
+		}
+	}
+	bert, _ := join(t, second, "birds?name=bert")
+	expect("+bert")
+	bert("I saw a dunlin")
+	expect("I saw a dunlin")
+}
+
 func TestRooms(t *testing.T) {
-	addr := dunlintest.Serve(t, newApp(dunlin.Config{}))
+	addr := serve(t, store.NewMemory(store.MemoryConfig{}))
 	events, err := http.Get("http://" + addr + "/rooms/birds/events")
 	if err != nil {
 		t.Fatal(err)

@@ -113,6 +113,7 @@ var sleepers = map[string]string{
 	"internal/stdhttp/stream_internal_test.go": "time in a bubble of testing/synctest, where it passes by sleeping",
 	"internal/engine/takeover_test.go":         "handlers that block are what is tested",
 	"health/health_test.go":                    "time in a bubble of testing/synctest, where it passes by sleeping",
+	"topic/replica_test.go":                    "time in a bubble of testing/synctest, where it passes by sleeping",
 	"internal/tickets/tickets_test.go":         "time in a bubble of testing/synctest, where it passes by sleeping",
 }
 

@@ -32,3 +32,15 @@ func TestResumeBetweenProcesses(t *testing.T) {
 		Start: func(*testing.T) { s.broken.Store(false) },
 	})
 }
+
+// Processes that share keyed topics over a store in memory agree on their entries and members.
+func TestKeyedTopics(t *testing.T) {
+	topictest.Keyed(t, func(t *testing.T, f func(t *testing.T, c topictest.Cluster)) {
+		s := breakable{store.NewMemory(store.MemoryConfig{}), new(atomic.Bool)}
+		f(t, topictest.Serve(t, topictest.Backplane{
+			Store: func(*testing.T) store.Store { return s },
+			Stop:  func(*testing.T) { s.broken.Store(true) },
+			Start: func(*testing.T) { s.broken.Store(false) },
+		}))
+	})
+}

@@ -159,3 +159,22 @@ func TestResumeBetweenProcesses(t *testing.T) {
 		},
 	})
 }
+
+// Processes that share keyed topics over a Redis agree on their entries and members, also after the end of a process or of the Redis.
+func TestKeyedTopics(t *testing.T) {
+	topictest.Keyed(t, func(t *testing.T, f func(t *testing.T, c topictest.Cluster)) {
+		s := startServer(t)
+		f(t, topictest.Serve(t, topictest.Backplane{
+			Store: func(t *testing.T) store.Store {
+				guard := store.GuardConfig{Timeout: 10 * time.Second, Failures: 1000}
+				return connect(t, redis.Config{Addrs: []string{s.addr}, Guard: guard})
+			},
+			Stop: func(*testing.T) { s.kill() },
+			Start: func(t *testing.T) {
+				if !s.start(t) {
+					t.Skip("another program has taken the port")
+				}
+			},
+		}))
+	})
+}
