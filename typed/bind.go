@@ -23,8 +23,8 @@ func (b *binder) wrong(p *Param, pointer, rule, limit string) {
 	b.report.Add(schema.Violation{In: p.In, Name: p.Name, Pointer: pointer, Rule: rule, Limit: limit})
 }
 
-// bind fills the input from the request. in is the address of the input. The error is a problem,
-// the error of the request's context, or an *Invalid with all violations.
+// bind fills the input from the request. The argument in is the address of the input. The error is
+// a problem, the error of the request's context, or an *Invalid with all violations.
 func (b *binder) bind(p *plan, in address) error {
 	for _, q := range p.path {
 		q.setOne(b, in, b.r.Param(q.Name))

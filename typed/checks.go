@@ -44,8 +44,8 @@ func (c *Checks) Check(ok bool, pointer, rule, message string) {
 	}
 }
 
-// Parameter reports a violation by a parameter if ok is false. in is the source of the parameter,
-// such as "query". name is the name of the parameter.
+// Parameter reports a violation by a parameter if ok is false. The argument in is the source of the
+// parameter, such as "query", and name is its name.
 func (c *Checks) Parameter(ok bool, in, name, rule, message string) {
 	if !ok {
 		c.report.Add(schema.Violation{In: in, Name: name, Rule: rule, Message: message})

@@ -83,8 +83,8 @@ func (op *Op[In, Out]) Returns(status int, body any) *Op[In, Out] {
 	return op
 }
 
-// answerOf returns an answer with a status. The type of its JSON body is the type of the value body, or there
-// is no body if body is nil.
+// answerOf returns an answer with a status. Its JSON body has the type of the argument body. If this argument
+// is nil, the answer has no body.
 func answerOf(status int, body any) (Answer, error) {
 	a := Answer{Status: status}
 	if status < 200 || status > 599 {
@@ -142,7 +142,7 @@ type Description struct {
 	Examples           []Example
 	InvalidStatus      int
 	IgnoresReadOnly    bool // value of Config.IgnoreReadOnly
-	IgnoresUnknown     bool // Config.UnknownMembers is Ignore
+	IgnoresUnknown     bool // Config.UnknownMembers is UnknownMembersIgnore
 }
 
 // A Body describes the request body of an operation.

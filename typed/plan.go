@@ -35,7 +35,7 @@ var tagOf = [...]string{"path", "query", "header", "cookie", "form"}
 // ignores selects which members of bodies are ignored instead of refused.
 type ignores struct {
 	readOnly bool // value of Config.IgnoreReadOnly
-	unknown  bool // Config.UnknownMembers is Ignore
+	unknown  bool // Config.UnknownMembers is UnknownMembersIgnore
 }
 
 func (c *Config) ignores() ignores {

@@ -54,7 +54,7 @@ func (b *binder) bindQuery(p *plan, in address) {
 	}
 }
 
-// findQuery returns the index of the parameter with the name key, or -1. key is still escaped.
+// findQuery returns the index of the parameter whose name is key, or -1. key still has its escapes.
 func findQuery(params []*Param, key string) int {
 	for i, q := range params {
 		if q.Name == key {

@@ -108,7 +108,7 @@ func stringNode(format string) *schema.Node {
 var errUnreadable = errors.New("the response cannot be decoded into a value")
 
 // Either is the output of an action that answers in one of two ways, such as with 200 or 201. A and B may also be Either
-// types. Their statuses must differ.
+// types. The statuses of A and B must differ.
 type Either[A, B any] struct {
 	first  *A
 	second *B

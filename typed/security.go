@@ -30,8 +30,8 @@ func BasicAuth(name string) SecurityScheme {
 	return SecurityScheme{Name: name, Type: "http", Scheme: "basic"}
 }
 
-// APIKey returns the scheme for a key in a header, a query parameter or a cookie. in is "header", "query" or "cookie".
-// APIKey panics if in has another value or parameter is empty.
+// APIKey returns the scheme for a key in a header, a query parameter or a cookie. The argument in is "header", "query" or
+// "cookie". APIKey panics if this argument has another value, or if parameter is empty.
 func APIKey(name, in, parameter string) SecurityScheme {
 	if in != "header" && in != "query" && in != "cookie" || parameter == "" {
 		panic(fmt.Sprintf("typed: APIKey(%q, %q, %q): a key is in a header, query or cookie, and has a name there", name, in, parameter))

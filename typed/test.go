@@ -143,8 +143,8 @@ func (o *Operation) check(a *received, method string, format *dunlin.ProblemForm
 	return wrong
 }
 
-// covers reports whether the media type wanted includes the media type kind of an answer. wanted
-// may be a range such as "image/*" and may have parameters.
+// covers reports whether wanted includes kind, the media type of an answer, a request body or a
+// file. The argument wanted is a media type or a range such as "image/*", and may have parameters.
 func covers(wanted, kind string) bool {
 	wanted = mediaType(wanted)
 	whole, isRange := strings.CutSuffix(wanted, "/*")

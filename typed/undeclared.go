@@ -25,7 +25,7 @@ type undeclaredKey struct {
 }
 
 // UndeclaredFaults lists the undeclared answers of the app, sorted by operation. The list should be empty. Op.Test fails for
-// each of them. In production, each is logged when it first occurs and each time its count has doubled.
+// each of them. In production, each of them is logged when it first occurs and each time its count has doubled.
 func UndeclaredFaults(app *dunlin.App) []Undeclared {
 	s := stateOf(app)
 	s.mu.Lock()

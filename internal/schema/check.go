@@ -114,8 +114,8 @@ func (c *checker) rewrites() bool {
 	return c.writing
 }
 
-// copies makes room in c.plain for c.body[c.from:until] and for as many bytes as added says. If the Room of the report has
-// no memory, copies ends the check and returns false.
+// copies makes room in c.plain for c.body[c.from:until] and for more bytes, whose number is added. If the Room of the
+// report has no memory, copies ends the check and returns false.
 func (c *checker) copies(until, added int) bool {
 	need := len(c.plain) + until - c.from + added
 	if need <= cap(c.plain) || c.report.Ended {

@@ -16,12 +16,12 @@ const (
 	Number             // json.Number
 	String             // a string
 	Bytes              // a string in base64
-	Text               // a string that the type encodes with its own method (encoding.TextMarshaler)
+	Text               // a string that the type encodes or decodes with its own method (MarshalText, UnmarshalText)
 	Quoted             // a number or a boolean in a string, because the field has the option "string"
 	Array              // an array of Elem
 	Map                // an object with values of Elem
 	Object             // an object with the members of a struct
-	Custom             // JSON that the type encodes with its own method (json.Marshaler)
+	Custom             // JSON that the type encodes or decodes with its own method (MarshalJSON, UnmarshalJSON)
 )
 
 // A Node is the schema of a Go type, or of a field with its rules. It is immutable after its
@@ -29,7 +29,7 @@ const (
 type Node struct {
 	Kind     Kind
 	Type     reflect.Type // type of the values, never a pointer
-	Bits     int          // for Int, Uint and Float
+	Bits     int          // for Int, Uint, Float and Quoted
 	Nullable bool         // null is also accepted
 	Rules    Rules
 	Elem     *Node   // for Array and Map

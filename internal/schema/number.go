@@ -241,9 +241,9 @@ func (r *Rules) betweenSigned(low, high int64) (least, most int64, ok bool) {
 	return int64(from ^ flip), int64(to ^ flip), true
 }
 
-// firstOf returns the first number from low to high for which so returns true. It returns false if so
-// returns true for none of them. If so returns true for a number, it must return true for all larger
-// numbers.
+// firstOf returns the first number from low to high that satisfies the condition so. It returns false if
+// no number satisfies the condition. If a number satisfies the condition, all larger numbers must
+// satisfy it, too.
 func firstOf(low, high uint64, so func(uint64) bool) (uint64, bool) {
 	for low < high {
 		if middle := low + (high-low)/2; so(middle) {

@@ -16,8 +16,8 @@ var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
 func sumOf(b []byte) sum { return sum{maphash.Bytes(seeds[0], b), maphash.Bytes(seeds[1], b)} }
 
-// and adds a value to a sequence: s is the sum of the sequence, next is the sum of the value, and
-// the result is the sum of the longer sequence.
+// The method and adds a value to a sequence: s is the sum of the sequence, next is the sum of the
+// value, and the result is the sum of the longer sequence.
 func (s sum) and(next sum) sum {
 	var b [32]byte
 	binary.LittleEndian.PutUint64(b[0:], s[0])
@@ -89,8 +89,8 @@ func (h *hasher) text(i int) (sum, int) {
 	return sumOf(h.scratch), end
 }
 
-// array returns the sum of the array at offset i, and the offset after the array. If each is not
-// nil, array calls it with the sum of each element.
+// array returns the sum of the array at offset i, and the offset after the array. If the function
+// each is not nil, array calls it with the sum of every element.
 func (h *hasher) array(i int, each func(sum)) (sum, int) {
 	b, all := h.body, arraySum
 	for i = skipSpace(b, i+1); b[i] != ']'; {
