@@ -37,14 +37,14 @@ const (
 type listener struct {
 	fd        int32
 	tls       *TLS         // nil without TLS
-	multipath bool         // of Multipath TCP, where accepted sockets inherit only some options
+	multipath bool         // the listener is one of Multipath TCP, where accepted sockets inherit only some options
 	early     atomic.Int32 // at most this many connections arrived before Prepare, and did not inherit the options
 	loops     atomic.Int32
 }
 
-// Prepare sets on ln, a TCP or unix listener, the options that its connections inherit from an engine with the given
-// Config.KeepAlive. Serve prepares its listener, too. A caller that tells clients of ln before Serve, or makes an engine for ln alone, calls
-// Prepare first, and then ServePrepared.
+// Prepare sets the options of ln, a TCP or unix listener, that accepted connections inherit. keepAlive is Config.KeepAlive of the
+// engine that will serve ln. Serve calls Prepare itself. If clients may connect to ln before Serve, the caller calls Prepare
+// first, and then ServePrepared instead of Serve.
 func Prepare(ln net.Listener, keepAlive time.Duration) error {
 	sc, ok := ln.(syscall.Conn)
 	if !ok {
@@ -62,7 +62,8 @@ func Prepare(ln net.Listener, keepAlive time.Duration) error {
 	return errors.Join(err, optErr)
 }
 
-// setInherited sets options of listening socket fd. Accepted sockets inherit them, which saves system calls for each.
+// setInherited sets options of listening socket fd. Accepted sockets inherit the options, which saves system calls for each
+// connection.
 func setInherited(fd int, keepAlive time.Duration) error {
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil {
 		return fmt.Errorf("engine: serve: set TCP_NODELAY: %w", err)
@@ -105,9 +106,9 @@ func newListener(ln net.Listener) (*listener, error) {
 // acceptor is the state of a loop for accepting connections.
 type acceptor struct {
 	listeners []*listener
-	stopped   bool // finally
+	stopped   bool // accepting has ended for good
 	paused    bool
-	roomAt    int64 // the earliest time to evict connections that are not idle again; 0: a connection was accepted since
+	roomAt    int64 // the earliest time of the next eviction of connections that are not idle; 0 after a connection was accepted
 	resumeAt  int64 // the time to try again, if no connection closes before
 	addr      unix.RawSockaddrAny
 }
@@ -146,7 +147,7 @@ func (l *loop) stopListening(d *Driver) {
 	l.unpause()
 }
 
-// unlisten releases one listener. The later ones move up.
+// unlisten releases one listener. The listeners after it move to lower indexes.
 func (l *loop) unlisten(d *Driver, ln *listener) {
 	a := &l.acceptor
 	i := slices.Index(a.listeners, ln)
@@ -206,7 +207,7 @@ func (l *loop) accept(d *Driver, i int) bool {
 	for range batch {
 		if e.conns.Add(1) > int64(e.cfg.MaxConns) {
 			e.conns.Add(-1)
-			if hasBacklog(a.listeners[i].fd) { // else the next client starts the pause, and gets room at once
+			if hasBacklog(a.listeners[i].fd) { // otherwise the next client starts the pause, and gets room at once
 				l.pauseAccept(errMaxConns)
 				l.makeConnRoom()
 			}
@@ -227,7 +228,7 @@ func (l *loop) accept(d *Driver, i int) bool {
 // admitNew makes a connection of the descriptor that accept has just returned for ln.
 func (l *loop) admitNew(d *Driver, ln *listener, fd int32) {
 	if ln.early.Load() > 0 && ln.early.Add(-1) >= 0 {
-		_ = setInherited(int(fd), l.e.cfg.KeepAlive) // an error of a lost connection appears when it is read
+		_ = setInherited(int(fd), l.e.cfg.KeepAlive) // if the connection is lost, reading from it reports that
 	}
 	c := newConn(ln, fd)
 	if ln.multipath {
@@ -237,8 +238,8 @@ func (l *loop) admitNew(d *Driver, ln *listener, fd int32) {
 	l.admit(d, c)
 }
 
-// acceptFailed reports whether to accept again after an error. Most errors concern only one connection (accept(2), "Error
-// handling"), which is gone.
+// acceptFailed handles an error of accept. It always reports true: the driver still drives the loop. Most errors concern only one
+// connection (accept(2), "Error handling"), which is lost.
 func (l *loop) acceptFailed(errno syscall.Errno) bool {
 	switch errno {
 	case unix.EAGAIN, unix.ECONNABORTED, unix.EPROTO, unix.EPERM, unix.ENETDOWN, unix.ENOPROTOOPT,
@@ -262,7 +263,7 @@ func (l *loop) admit(d *Driver, c *Conn) {
 	if to == nil {
 		e.cfg.Addresses.Release(e.source(c.peer.addr()))
 		if n, due := e.cfg.Shed.Note(admission.LoopLimit); due {
-			e.cfg.Logger.Warn("engine: connections refused: every loop has as many as it may", "limit", e.cfg.MaxLoopConns, "count", n)
+			e.cfg.Logger.Warn("engine: connections refused: every loop is at its limit", "limit", e.cfg.MaxLoopConns, "count", n)
 		}
 		d.refuseConn(c, e.cfg.LoopRefusal)
 		return
@@ -283,12 +284,13 @@ func (l *loop) admit(d *Driver, c *Conn) {
 // noteAddressLimit counts and logs a connection above the bound of its address.
 func (e *Engine) noteAddressLimit(from netip.AddrPort) {
 	if n, due := e.cfg.Shed.Note(admission.AddressLimit); due {
-		e.cfg.Logger.Warn("engine: connections refused: their address has as many as it may", "latest", from, "count", n)
+		e.cfg.Logger.Warn("engine: connections refused: their address is at its limit", "latest", from, "count", n)
 	}
 }
 
-// leastLoaded returns the loop for one more connection and increments its count. The loop is l, unless another loop has clearly
-// fewer connections, since moving a connection wakes the other loop. leastLoaded returns nil if all loops are full.
+// leastLoaded returns the loop for a new connection and increments the count of that loop. It prefers l, since moving a
+// connection wakes the other loop, and returns another loop only if that has clearly fewer connections. leastLoaded returns nil
+// if all loops are full.
 func (l *loop) leastLoaded() *loop {
 	least := l
 	for _, other := range l.e.loops {
@@ -311,7 +313,7 @@ func (l *loop) leastLoaded() *loop {
 	return nil
 }
 
-// refuseConn closes an accepted connection that is above a bound. It sends the reason to the peer if that is possible without
+// refuseConn closes an accepted connection that is above a bound. It sends answer to the peer if that is possible without
 // waiting. It reads input that has already arrived, because closing would otherwise reset the connection before the peer reads
 // the answer.
 func (d *Driver) refuseConn(c *Conn, answer []byte) {
@@ -329,7 +331,7 @@ func (d *Driver) refuseConn(c *Conn, answer []byte) {
 }
 
 // errMaxConns is the reason for a pause of accepting at Config.MaxConns.
-var errMaxConns = errors.New("as many connections are open as may be")
+var errMaxConns = errors.New("the maximum number of connections is open")
 
 // pauseAccept stops watching the listeners until a connection closes, or for acceptPause.
 func (l *loop) pauseAccept(why error) {
@@ -344,11 +346,11 @@ func (l *loop) pauseAccept(why error) {
 	}
 	l.notePaused(why)
 	if why == errMaxConns && e.conns.Load() < int64(e.cfg.MaxConns) {
-		l.resumeAccept() // a connection closed before it could see the pause
+		l.resumeAccept() // a connection was closed before the pause was visible
 	}
 }
 
-// notePaused logs, repeatedly while it lasts, that no connections are accepted.
+// notePaused logs that no connections are accepted. It is called again while the pause lasts.
 func (l *loop) notePaused(why error) {
 	if n, due := l.e.cfg.Shed.Note(admission.AcceptPaused); due {
 		l.e.cfg.Logger.Warn("engine: accepting pauses", "err", why, "open", l.e.conns.Load(), "count", n)
@@ -365,7 +367,7 @@ func (l *loop) retryAccept() {
 		l.acceptor.resumeAt = l.now + acceptPause
 		return
 	}
-	l.resumeAccept() // with descriptors only another try can tell
+	l.resumeAccept() // only a call of accept shows whether descriptors are free again
 }
 
 // hasBacklog reports whether a connection waits to be accepted.
@@ -396,14 +398,14 @@ const (
 	// idleShare is the divisor for the part of the idle connections that is closed at a time, and minIdle the minimum number.
 	idleShare, minIdle = 16, 16
 	// silentTicks is the time, in ticks, for which a new connection is spared, since a client sends its first request at once.
-	// The same time applies to connections of an address with most of the connections.
+	// Connections of an address with more than half of all connections are spared for the same time after each request.
 	silentTicks = secondTicks / 8
 )
 
-// dropIdle closes some of the loop's idle connections, longest idle first, to free their descriptors. With secure set, it
-// closes only connections with TLS, to free their memory. A connection used within the last second is spared, since it may be
-// in use. A new connection is spared for silentTicks if the descriptor is wanted. dropIdle returns the number of closed
-// connections.
+// dropIdle closes some of the loop's idle connections, longest idle first, to free their descriptors. With secure set, it closes
+// only connections with TLS, to free their memory. A connection used within the last second is spared, since its client probably
+// uses it. A new connection is spared for silentTicks if descriptors are needed, and for a second if memory is needed. dropIdle
+// returns the number of closed connections.
 func (l *loop) dropIdle(secure bool) (closed int) {
 	why := "no room for more connections"
 	if secure {
@@ -434,7 +436,7 @@ func (l *loop) idleTick(ticks uint32) uint32 {
 	return ^uint32(0)
 }
 
-// closeIdle closes some of these idle connections, longest idle first, and returns their number.
+// closeIdle closes some of the given idle connections, longest idle first, and returns their number.
 func (l *loop) closeIdle(idle []*Conn, why string) (closed int) {
 	slices.SortStableFunc(idle, func(a, b *Conn) int { return cmp.Compare(a.deadline, b.deadline) })
 	for _, c := range idle[:min(len(idle), max(len(idle)/idleShare, minIdle))] {

@@ -6,12 +6,12 @@ package engine
 // goroutine of its own, whose stack is as small as that code allows. The goroutine on which it began continues at once, with
 // its loop if it has one.
 
-// Background asks that this call of Data, or of Refused, continue in Handler.Background, after Data has returned and Out has
-// been sent. Unconsumed input is kept until then. The handler must not use views of the input any more.
+// Background requests that this call of Data or Refused continue in Handler.Background, after it has returned and Out has been
+// sent. The engine keeps unconsumed input until then. The handler must not use its views of the input any more.
 func (d *Driver) Background() { d.leftover = leftBackground }
 
-// moveToBackground continues the call for c in the background, with the scratch of d, which gets another. It reports whether d
-// still drives a loop.
+// moveToBackground continues the call for c in the background, with the scratch of d. Then d has another scratch.
+// moveToBackground reports whether d still drives a loop.
 func (d *Driver) moveToBackground(c *Conn) bool {
 	d.leftover = leftKeep
 	e := d.engine

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The methods of this file wait. While a call of the handler uses its connection from several goroutines, these take turns by
-// the lock given to [Driver.Share]. A method that waits releases the lock meanwhile: one goroutine may write while another
-// waits for input. At most one goroutine uses each direction at a time.
+// The methods of this file may wait. If a call of the handler uses its connection on several goroutines, they hold the lock given
+// to [Driver.Share] when they call a method. A method releases the lock while it waits, so that one goroutine can write while
+// another waits for input. At most one goroutine uses each direction at a time.
 
 // A goroutine parks on a waiter until its connection is ready.
 type waiter struct {
@@ -50,12 +50,12 @@ type parking struct {
 	readWaited int64       // the time that the last Read waited, in ns
 }
 
-// Share sets the lock by which the goroutines that use the connections of d's calls take turns. They hold it when they call a
-// method of d or its Conn that may wait. The method releases it while it waits.
+// Share sets the lock for the goroutines that use the connection of d's call. They must hold the lock when they call a method of
+// d or its Conn that may wait. The method releases the lock while it waits.
 func (d *Driver) Share(lock sync.Locker) { d.shared = lock }
 
-// patience converts a timeout of a method to the time at which it ends, 0 for never.
-func (e *Engine) patience(timeout time.Duration) int64 {
+// timeoutAt converts a timeout of a method to a time of the engine's clock, 0 for no timeout.
+func (e *Engine) timeoutAt(timeout time.Duration) int64 {
 	if timeout <= 0 {
 		return 0
 	}
@@ -63,9 +63,9 @@ func (e *Engine) patience(timeout time.Duration) int64 {
 }
 
 // block parks the goroutine until an event arrives for the connection, which must be away, or until the given time (0: without
-// limit). It may return early; the caller tries its system call again.
+// limit). It may return early, so the caller must retry its system call.
 func (c *Conn) block(wants int, until int64) error {
-	c.flags |= flagLook // the loop does not see the events seen here
+	c.flags |= flagLook // the loop will not get the events of this wait
 	d := c.driver
 	w := waiters.Get().(*waiter)
 	defer waiters.Put(w)
@@ -74,7 +74,7 @@ func (c *Conn) block(wants int, until int64) error {
 		d.first = w
 		if !c.state.CompareAndSwap(away, waiting) {
 			d.first = nil
-			c.state.Store(away) // was missed: look before waiting
+			c.state.Store(away) // the state was missed: the caller must look at the socket before it waits
 			return nil
 		}
 	}
@@ -88,15 +88,15 @@ func (c *Conn) block(wants int, until int64) error {
 	retimed := d.retime[wants]
 	d.retime[wants] = false
 	if t := c.secure(); t != nil && t.used && wants == toWrite {
-		t.noted.Store(true) // no other goroutine has seen the event
+		t.noted.Store(true) // the loop has not checked this event for the peer's end
 	}
 	select {
-	case <-w.poke: // it arrived too late to be the reason of waking
+	case <-w.poke: // a wake-up that arrived after another reason
 	default:
 	}
 	if first {
 		if why != byEvent && !c.state.CompareAndSwap(waiting, away) {
-			<-w.woken // the loop was faster
+			<-w.woken // the loop has already sent its event
 			why = byEvent
 		}
 		c.state.Store(away)
@@ -121,7 +121,7 @@ const (
 	byTime
 )
 
-// park waits on w, without the lock.
+// park waits on w, and releases the lock of Share meanwhile.
 func (d *Driver) park(w *waiter, until int64) (why int) {
 	defer d.conn.pauseTLS()()
 	if d.shared != nil {
@@ -159,13 +159,12 @@ func (d *Driver) StopReading() {
 	}
 }
 
-// ErrNoRoom is the error of Read and Write on a connection that is ended because others need its memory. Output that its socket
-// accepts at once may still be sent.
+// ErrNoRoom is the error of Read and Write on a connection that is evicted because other connections need its memory. Output that
+// its socket accepts at once may still be sent.
 var ErrNoRoom = errors.New("engine: the connection is ended: it holds memory that others need")
 
-// ErrRetimed is the error of a waiting method after [Driver.Retime]. The caller may call the method again. The method continues where
-// it was.
-var ErrRetimed = errors.New("engine: the time to wait for was changed")
+// ErrRetimed is the error of a waiting method after [Driver.Retime]. The caller may call the method again, which then continues.
+var ErrRetimed = errors.New("engine: the timeout of the call was changed")
 
 // Retime makes a waiting Read, or with writing set a waiting write, return ErrRetimed, so that it is called again with another
 // timeout.
@@ -180,9 +179,9 @@ func (d *Driver) Retime(writing bool) {
 	}
 }
 
-// Read reads from the connection itself, after the input that the handler was given as in, and blocks for at most timeout (0:
-// without limit). It calls [Driver.Detach] first. Errors: io.EOF, os.ErrDeadlineExceeded, ErrRetimed, ErrNoRoom, net.ErrClosed
-// or the system's.
+// Read reads bytes that follow the input which the handler got as in. It blocks for at most timeout (0: without limit). It calls
+// [Driver.Detach] first. Errors: io.EOF, os.ErrDeadlineExceeded, ErrRetimed, ErrNoRoom, net.ErrClosed, or an error of the system
+// call.
 func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -191,7 +190,7 @@ func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 	d.Detach()
 	w := readWait{timeout: timeout}
 	if c.secure() != nil {
-		c.beginWait(&w) // decrypting many small records counts as time of the peer, too
+		c.beginWait(&w) // the time to decrypt many small records counts against the peer, too
 	}
 	n, err := c.read(p, &w)
 	d.readWaited = 0
@@ -216,7 +215,7 @@ type readWait struct {
 // beginWait starts the time of w, unless it has started.
 func (c *Conn) beginWait(w *readWait) {
 	if w.since == 0 {
-		w.since, w.until = c.driver.engine.now(), c.driver.engine.patience(w.timeout)
+		w.since, w.until = c.driver.engine.now(), c.driver.engine.timeoutAt(w.timeout)
 		c.SetWorking(false)
 	}
 }
@@ -232,8 +231,8 @@ func (c *Conn) blockToRead(w *readWait) error {
 	return err
 }
 
-// errNotHere is the error of a read that does not wait when there is no input.
-var errNotHere = errors.New("engine: nothing is here")
+// errNotHere is returned by a read that must not wait, if no input has arrived.
+var errNotHere = errors.New("engine: no input has arrived")
 
 // ReadHere is Read without waiting: if no input has arrived it returns 0 bytes and no error.
 func (c *Conn) ReadHere(p []byte) (int, error) {
@@ -251,7 +250,7 @@ func (c *Conn) Peek(p []byte) int {
 	if c.secure() != nil {
 		return 0
 	}
-	n, _ := peek(c.fd, p) // a read reports errors
+	n, _ := peek(c.fd, p) // the next Read reports the error
 	return n
 }
 
@@ -286,9 +285,9 @@ func (c *Conn) read(p []byte, w *readWait) (int, error) {
 	}
 }
 
-// Write sends p after all output pending so far. It blocks for at most timeout between signs of progress, or with timeout 0 as
-// long as the peer reads at Config.Limits.MinWriteRate. It does not send d.Out: call [Driver.Flush] first. It calls [Driver.Detach]
-// first.
+// Write sends p after all pending output. It blocks for at most timeout between signs of progress, or with timeout 0 as long as
+// the peer reads at Config.Limits.MinWriteRate. Write does not send Driver.Out: the caller calls [Driver.Flush] before. Write
+// calls [Driver.Detach] first.
 func (c *Conn) Write(p []byte, timeout time.Duration) (int, error) {
 	c.driver.Detach()
 	c.willSend(muchOutput) // the total is unknown
@@ -301,7 +300,7 @@ func (c *Conn) Write(p []byte, timeout time.Duration) (int, error) {
 		return c.writeTLS(t, p, timeout)
 	}
 	e, sent := c.driver.engine, 0
-	until := e.patience(timeout)
+	until := e.timeoutAt(timeout)
 	for sent < len(p) {
 		if c.flags&flagCloseNow != 0 {
 			return sent, net.ErrClosed
@@ -310,7 +309,7 @@ func (c *Conn) Write(p []byte, timeout time.Duration) (int, error) {
 		sent += n
 		c.driver.taking.moved += int64(n)
 		if errno == 0 {
-			until = e.patience(timeout)
+			until = e.timeoutAt(timeout)
 			continue
 		}
 		if errno != unix.EAGAIN {
@@ -323,12 +322,12 @@ func (c *Conn) Write(p []byte, timeout time.Duration) (int, error) {
 	return sent, nil
 }
 
-// Flush sends Out and all pending output of the connection, blocking as Write does, and releases the memory of Out. It calls
+// Flush sends Out and all pending output of the connection, and releases the memory of Out. It blocks as Write does. It calls
 // Detach first.
 func (d *Driver) Flush(timeout time.Duration) error {
 	c := d.conn
 	d.Detach()
-	if c.ended() { // it may never wait for its peer
+	if c.ended() { // a call that never waits for its peer must notice the eviction, too
 		c.flags |= flagCloseNow
 	}
 	c.willSend(muchOutput) // the total is unknown
@@ -352,7 +351,7 @@ func (c *Conn) flushPending(timeout time.Duration) error {
 			return net.ErrClosed
 		}
 		if c.out.bytes != left {
-			left, until = c.out.bytes, e.patience(timeout)
+			left, until = c.out.bytes, e.timeoutAt(timeout)
 		}
 		if err := c.awaitRoom(until); err != nil {
 			return err
@@ -366,9 +365,9 @@ func (c *Conn) ioError(op string, errno syscall.Errno) error {
 	return fmt.Errorf("engine: %s: %w", op, errno)
 }
 
-// Hijack takes the connection out of the engine and returns it as a net.Conn with all deadlines clear, a *tls.Conn if it has
-// TLS. It calls [Driver.Detach] first. The caller keeps the unconsumed part of in, followed by [Conn.Unread]; d.Out must be
-// empty. Handler.Closed follows when the current call returns.
+// Hijack takes the connection out of the engine and returns it as a net.Conn without deadlines; with TLS that is a *tls.Conn. It
+// calls [Driver.Detach] first. d.Out must be empty. The caller must keep the input that precedes the input of the net.Conn: the
+// unconsumed part of in, then [Conn.Unread]. Handler.Closed is called when the current call has returned.
 func (c *Conn) Hijack() (net.Conn, error) {
 	if c.flags&flagCloseNow != 0 {
 		return nil, net.ErrClosed
@@ -412,8 +411,8 @@ func (c *Conn) takeSocket() (net.Conn, error) {
 			return nil, errors.Join(fmt.Errorf("engine: hijack: %w", err), nc.Close())
 		}
 	}
-	// The loop still has to close the number c.fd, which no longer names the socket, so that the hijacker's Close is the last
-	// one.
+	// The loop will still close the descriptor c.fd. So c.fd becomes a duplicate of another descriptor, and the socket is closed
+	// by the Close of the hijacker.
 	_ = c.loop.ctl(unix.EPOLL_CTL_DEL, c.fd, 0, 0, 0)
 	c.flags |= flagCloseNow
 	if err := unix.Dup3(int(c.loop.waker), int(c.fd), unix.O_CLOEXEC); err != nil {

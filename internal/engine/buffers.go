@@ -17,12 +17,12 @@ type buffer struct {
 	by   *memory.Account // the account that is charged, nil for none
 }
 
-// classSizes are the capacities of pooled buffers in bytes. Most partial requests and halves of a ClientHello fit the small
-// ones. The last is the usual size of a read buffer and of an output chunk.
+// classSizes are the capacities of pooled buffers in bytes. Most partial requests and partial ClientHellos fit the small classes.
+// The last class is the usual size of a read buffer and of an output chunk.
 var classSizes = [...]int{small0, small1, small2, small3, small4, small5, small6, small7, 4 << 10, 16 << 10, 64 << 10}
 
-// Buffers of the smallClasses are allocated together with their memory, in a size class of the runtime: 256, 320, 384, 512,
-// 768, 1024, 1536 and 2048 bytes on 64 bits. Together they may keep as much as one other class.
+// Buffers of the smallClasses are allocated together with their memory, in a size class of the runtime: 256, 320, 384, 512, 768,
+// 1024, 1536 and 2048 bytes on 64 bits. All small classes together may keep as many bytes in the pool as one other class.
 const (
 	small0 = 256 - bufferSize
 	small1 = 320 - bufferSize
@@ -37,7 +37,7 @@ const (
 	bufferSize   = 48
 )
 
-// A piece is a buffer with its memory.
+// A piece is a buffer that is allocated together with its memory.
 type piece[Room any] struct {
 	buffer
 	room Room
@@ -79,15 +79,15 @@ func newBuffer(class, size int) (buf *buffer) {
 }
 
 // maxPooled bounds the bytes that a class keeps for later, so that memory is released after a burst of slow clients. With a
-// bounded budget the bound is at most a pooledShare of it.
+// bounded budget a class keeps at most one part in pooledShare of it.
 const (
 	maxPooled   = 2 << 20
 	pooledShare = 16
 )
 
-// bufferPool has a list for every class. It serves all loops, since buffers are needed only off the hot path.
+// bufferPool has a list of free buffers for every class. It serves all loops, since buffers are needed only off the hot path.
 type bufferPool struct {
-	most int // bytes to keep of each class
+	most int // maximum number of bytes to keep of each class
 	free [len(classSizes)]admission.FreeList[*buffer]
 
 	reading  admission.FreeList[*buffer] // read buffers of loops
@@ -101,8 +101,8 @@ func (p *bufferPool) init(budget *memory.Budget, readSize int) {
 	}
 }
 
-// classFor returns the index and the capacity of the class for n bytes. Above the largest class it returns an index of no
-// class, and n.
+// classFor returns the index and the capacity of the class for n bytes. If n exceeds the largest class, it returns
+// len(classSizes) and n.
 func classFor(n int) (class, size int) {
 	for i, size := range classSizes {
 		if n <= size {
@@ -123,13 +123,13 @@ func (p *bufferPool) get(by *memory.Account, use memory.Use, n int) *buffer {
 	return buf
 }
 
-// charge charges an account for a buffer that no account is charged for.
+// charge charges an account for buf, which is not charged yet.
 func (buf *buffer) charge(by *memory.Account, use memory.Use) {
 	buf.use, buf.held, buf.by = use, cap(buf.b), by
 	by.Force(use, int64(buf.held))
 }
 
-// scratch is get for memory that the budget does not count, because a driver has it only while it runs.
+// scratch is get without a charge: the budget does not count memory that a driver has only while it runs.
 func (p *bufferPool) scratch(n int) *buffer {
 	class, size := classFor(n)
 	if buf := p.pooled(class); buf != nil {
@@ -138,7 +138,7 @@ func (p *bufferPool) scratch(n int) *buffer {
 	return newBuffer(class, size)
 }
 
-// forReading returns a read buffer for a loop, not counted by the budget.
+// forReading returns a read buffer for a loop. The budget does not count it.
 func (p *bufferPool) forReading() *buffer {
 	if _, size := classFor(p.readSize); size == p.readSize && size <= classSizes[len(classSizes)-1] {
 		return p.scratch(size)
@@ -180,7 +180,7 @@ func (p *bufferPool) exactCopyOf(by *memory.Account, use memory.Use, b []byte) *
 	return buf
 }
 
-// put returns a buffer to the pool. The buffer and its bytes must not be used any more.
+// put returns a buffer to the pool. The caller must not use the buffer and its bytes any more.
 func (p *bufferPool) put(buf *buffer) {
 	if buf == nil {
 		return

@@ -14,13 +14,13 @@ import (
 
 // A State is the handler's state of a connection between calls.
 type State interface {
-	// Group returns the group of the accounts of the connection's parts, or nil. The account of the connection and those of the
-	// parts share a bound.
+	// AccountSet returns the set of the accounts of the connection's parts, or nil. The account of the connection and the
+	// accounts of its parts share a bound.
 	AccountSet() *memory.AccountSet
 }
 
-// A Conn is one accepted connection. Unless a method says otherwise, only the connection's owner may use it: the goroutine in
-// which the engine calls the handler for it, until that call returns.
+// A Conn is one accepted connection. Unless the comment of a method says otherwise, only the goroutine on which the engine calls
+// the handler for the connection may use the Conn, until that call returns.
 type Conn struct {
 	// Proto is the handler's state for unfinished requests of this connection, such as a partial body, or the Protocol that has
 	// replaced the handler (switch.go). A connection with a nil Proto, no kept input and no pending output is idle: shutdown closes it at once.
@@ -30,14 +30,14 @@ type Conn struct {
 	driver *Driver                        // during a call of the handler
 	in     *buffer                        // input kept for later, or nil
 	out    *outQueue                      // output that the socket did not accept, or nil
-	acct   atomic.Pointer[memory.Account] // memory charged to the connection, nil for none: holder.go; the monitor reads it, too
+	acct   atomic.Pointer[memory.Account] // the account of the connection, or nil, see holder.go; the monitor reads it, too
 	hangup hangupHook                     // any goroutine
 
 	peer peerAddr
-	port uint16 // the peer's
+	port uint16 // of the peer
 
 	// Count belongs to the handler: the number of requests served on this connection. For a connection with the note Parts it
-	// belongs to the engine: the number of requests begun in its latest visit.
+	// belongs to the engine: about the number of requests that begin in one visit.
 	Count uint16
 
 	fd    int32
@@ -47,7 +47,7 @@ type Conn struct {
 
 	deadline   uint32 // tick at which to call Timeout, 0 for none
 	filed      uint32 // its tick in the timer wheel, or 0; belongs to the loop
-	mark       uint32 // away: the value of filed at that time; else the stamp of its latest visit, 0 for a new connection
+	mark       uint32 // while away: the value of filed when it left; at its loop: the stamp of its latest visit, 0 for a new connection
 	prev, next int32  // neighbours in the wheel's slot; belong to the loop
 
 	flags  connFlags
@@ -61,8 +61,8 @@ type Conn struct {
 type Note uint8
 
 const (
-	// Parts: the connection has many parts (part.go). When the engine begins to drain, it calls Data for the connection, and
-	// the handler ends it when no work is left.
+	// Parts: the connection has many parts (part.go). When the engine begins to drain, it calls Data for the connection, and the
+	// handler ends the connection when no work is left.
 	Parts Note = 1 << iota
 
 	// Begun: the protocol is known, because a request has arrived. Before that the connection is new, and has more time when
@@ -70,7 +70,7 @@ const (
 	Begun
 
 	// Paused: the connection is not read, not even while it lingers, until the handler clears the note and has the connection
-	// woken. Input from the peer stays in the system, which soon accepts no more. A peer that is lost meanwhile is noticed.
+	// woken. Input from the peer stays in the system, which soon accepts no more. The engine still notices the loss of the peer.
 	Paused
 
 	// switched: the connection has a Protocol, see Conn.Switch. It belongs to the engine.
@@ -86,12 +86,12 @@ const (
 	flagAgain                            // kept input waits for Data, not for more input
 	flagHandOff                          // a worker serves the kept input
 	flagCloseAfter                       // close when out is empty
-	flagLinger                           // but linger first
+	flagLinger                           // linger before the close
 	flagLingering                        // our side is shut, input is discarded
 	flagCloseNow                         // close without sending the rest
 	flagWantOut                          // EPOLLOUT is in the interest set
-	flagLook                             // the goroutine read or waited itself: giveBack must look
-	flagUrgent                           // it precedes others in the line for a worker
+	flagLook                             // the owner used the socket without the loop: giveBack must call lookAgain
+	flagUrgent                           // it precedes other connections in the line for a worker
 	flagUnbounded                        // so far only the kernel bounds its unsent output, see unread.go
 )
 
@@ -155,9 +155,8 @@ func (c *Conn) LocalAddr() netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// SetDeadline requests a call of Handler.Timeout after the given time, at the engine's coarse resolution (late by at most
-// some 140 ms); zero requests none. It replaces the earlier deadline. While output is pending, Config.Limits.MinWriteRate
-// applies instead.
+// SetDeadline requests a call of Handler.Timeout after the given time. The call may be late by about 140 ms. The new deadline
+// replaces the earlier one; zero means no deadline. While output is pending, Config.Limits.MinWriteRate applies instead.
 func (c *Conn) SetDeadline(after time.Duration) {
 	if after <= 0 {
 		c.deadline = 0
@@ -166,12 +165,12 @@ func (c *Conn) SetDeadline(after time.Duration) {
 	c.deadline = deadlineTick(c.driver.Now(), after)
 }
 
-// CloseAfterFlush closes the connection once all output so far, and of the rest of this call, has been sent. If input is left
-// unconsumed, the engine lingers: it ends its sending side and discards input for a moment, so that a reset cannot overtake the
-// answer (RFC 9112, 9.6).
+// CloseAfterFlush closes the connection when all output has been sent, including the output of the rest of this call. If input is
+// left unconsumed, the engine lingers: it shuts down its sending side and discards input for a moment, so that a reset cannot
+// overtake the answer (RFC 9112, section 9.6).
 func (c *Conn) CloseAfterFlush() { c.flags |= flagCloseAfter }
 
-// CloseLingering is CloseAfterFlush for a peer that may still be sending although all input so far was consumed.
+// CloseLingering is CloseAfterFlush for a peer that may still send although all received input was consumed.
 func (c *Conn) CloseLingering() { c.flags |= flagCloseAfter | flagLinger }
 
 // Close closes the connection when the current call returns. Unsent output
@@ -181,10 +180,10 @@ func (c *Conn) Close() {
 	c.fireHangup()
 }
 
-// SetHangup arranges for one call of f, on an engine goroutine or that of Close, which f must not block. f is called when the
-// peer finishes sending or is lost while the connection is away from its loop, when the connection is evicted, and at the
-// latest when it is closed. If that has already happened, f is called at once. It replaces the earlier function, which may
-// still be running; nil sets none.
+// SetHangup arranges for one call of f. The call runs on a goroutine of the engine or on that of Close, so f must not block. f is
+// called when the peer finishes sending or is lost while the connection is away from its loop, when the connection is evicted,
+// and at the latest when the connection is closed. If that has already happened, f is called at once. f replaces the earlier
+// function, which may still be running. A nil f removes the earlier function.
 func (c *Conn) SetHangup(f func()) {
 	if f == nil {
 		c.hangup.set(nil)
@@ -211,7 +210,7 @@ func (c *Conn) setHangup(h *hangup) {
 	switch t := c.secure(); {
 	case t == nil:
 	case c.state.Load() != atLoop || c.flags&flagReadable != 0:
-		c.lookForEnd(t) // its event may have arrived before
+		c.lookForEnd(t) // the event of the end may have arrived already
 	case c.hasEnded():
 		c.fireHangup()
 	}
@@ -222,7 +221,7 @@ func (c *Conn) fireHangup() { c.hangup.fire() }
 // noteHangup calls the function of SetHangup, because the peer has finished sending or is lost.
 func (c *Conn) noteHangup(events uint32) {
 	if events&(unix.EPOLLHUP|unix.EPOLLERR) == 0 && c.hangup.afterInput() {
-		if unread, err := unix.IoctlGetInt(int(c.fd), unix.TIOCINQ); err == nil && unread > 0 && !c.saysGoodbye(unread) {
+		if unread, err := unix.IoctlGetInt(int(c.fd), unix.TIOCINQ); err == nil && unread > 0 && !c.onlyAlert(unread) {
 			return
 		}
 	}
@@ -267,8 +266,8 @@ func (h *hangupHook) waits() bool {
 	return set != nil && set != fired
 }
 
-// interrupt calls and removes the function of a hook if it is still set. The event itself has not happened: a function that
-// is set later waits for it.
+// interrupt removes set from the hook and calls its function, if the hook still has it. The peer has not hung up: a function that
+// is set later waits for that.
 func (h *hangupHook) interrupt(set *hangup) {
 	if set != nil && set != fired && h.h.CompareAndSwap(set, nil) {
 		set.f()

@@ -11,27 +11,28 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
-// A Driver permits a goroutine to serve connections. It has the buffers and the scratch for that. A handler must not use a
-// Driver after the call that it was passed to.
+// A Driver is what a goroutine needs to serve connections: buffers, scratch memory, and the state of the current call. A handler
+// must not use a Driver after the call that the Driver was passed to.
 type Driver struct {
 	// Out is the slice to which the handler appends its answers. The engine sends it after the call and reuses it.
 	Out []byte
 
 	// Scratch is the result of Handler.NewScratch for this driver. A worker has none until it serves a connection.
 	Scratch Scratch
-	// PartScratch is free for use by a PartJob. The next PartJob on the same worker gets it, unless it is spent.
+	// PartScratch belongs to the PartJobs of a worker. A PartJob finds the value that the previous one on the same worker has
+	// left, unless that is spent (PartScratch.Spent).
 	PartScratch PartScratch
 
 	engine      *Engine
-	loop        *loop  // the loop that it drives, or drove until it was detached
+	loop        *loop  // the loop that it drives, or that it drove until it was detached
 	conn        *Conn  // the connection that it serves
-	epoch       uint64 // the value of loop.epoch while it drives; odd between Enter and Leave
+	epoch       uint64 // the value of loop.epoch while it drives the loop; odd between Enter and Leave
 	detached    bool   // the driver has no loop: the loop was taken over or given up, or the driver is a worker
 	overdue     bool   // its request has waited too long, see queue.go
 	evicting    bool   // the descriptor of its connection is needed, see evict.go
 	isWorker    bool
 	expired     bool          // the connection was taken away, see timed.go; only for the driver
-	permit      permit        // of the calls bounded by Config.MaxWorkers, see permits.go; under workers.mu
+	permit      permit        // whether its call counts against Config.MaxWorkers, see permits.go; under workers.mu
 	leftover    leftover      // the request of the handler in this call of Data
 	waited      time.Duration // the time that its request waited in the queue of a saturated loop
 	begun       int           // requests begun in this visit, for a connection of parts
@@ -61,7 +62,7 @@ const (
 	leftHandOff                    // pass it to a worker
 	leftBackground                 // keep it until the call in the background has returned
 	leftMore                       // call Data again even if no input is left
-	leftLater                      // pass it again when others have had their turn
+	leftLater                      // pass it again when other connections have had their turn
 )
 
 // Now returns the time of this turn as monotonic nanoseconds since Config.Start. A detached driver gets the current time.
@@ -88,7 +89,7 @@ func (d *Driver) Turn() int64 {
 	return d.now
 }
 
-// Clock reads the clock that Now copies.
+// Clock returns the current time on the clock of Now.
 func (d *Driver) Clock() int64 { return d.engine.now() }
 
 // Arrived returns the time at which the engine learned of the input of this call of Data: the beginning of the turn, or earlier
@@ -114,8 +115,8 @@ func (d *Driver) Unix() int64 {
 // presentUnix is a separate function so that Unix is inlined.
 func presentUnix() int64 { return time.Now().Unix() }
 
-// Inline reports whether the driver runs a loop, which must not be held up
-// outside Enter and Leave. Workers and detached drivers may block anywhere.
+// Inline reports whether the driver runs a loop. Such a driver must not block outside Enter and Leave. Workers and detached
+// drivers may block anywhere.
 func (d *Driver) Inline() bool { return !d.detached }
 
 // HandOff requests that a worker goroutine serve the input that this call of Data does not consume. After Data has returned
@@ -138,16 +139,17 @@ func (d *Driver) HandOffFirst() {
 // the output so far is sent. A handler uses it to bound Out when many requests arrive at once.
 func (d *Driver) Again() { d.leftover = leftAgain }
 
-// More is Again for a handler that has more to send than it has appended, with or without input.
+// More is Again for a handler that has more to send than it has appended. Data is called again even if no input is left.
 func (d *Driver) More() { d.leftover = leftMore }
 
-// Later is Again after other connections have had their turn. It is for input that takes the server long, or that is useless.
+// Later is Again, except that other connections have their turn first. It is for input that takes long to handle, or that is of
+// no use.
 func (d *Driver) Later() { d.leftover = leftLater }
 
 // Draining reports whether the engine is shutting down: answers should announce that the connection will be closed.
 func (d *Driver) Draining() bool { return d.engine.draining.Load() }
 
-// Spread returns the time, in ns, over which connections that have switched should end in a drain.
+// Spread returns the time, in ns, over which the ends of switched connections (Conn.Switch) should be spread in a drain.
 func (d *Driver) Spread() int64 { return d.engine.spread.Load() }
 
 // begin and end enclose all work of a driver for one connection.
@@ -211,7 +213,7 @@ func (d *Driver) end(c *Conn) bool {
 	return true
 }
 
-// handBack returns c to its loop after the work of a goroutine without a loop. c must not be used after it.
+// handBack returns c to its loop after the work of a goroutine without a loop. The caller must not use c afterwards.
 func (d *Driver) handBack(c *Conn) {
 	if c.over() {
 		c.askClose()
@@ -258,8 +260,8 @@ func (d *Driver) receive(c *Conn) {
 			d.engine.buffers.put(c.in)
 			c.in = nil
 		}
-		// A short read has emptied the socket; further input will make a new edge. The end of the stream has already made its
-		// edge.
+		// A short read has emptied the socket; further input will cause a new event. The end of the stream has already caused its
+		// event.
 		if n < len(into) && c.flags&flagPeerDone == 0 {
 			c.flags &^= flagReadable
 		}
@@ -309,8 +311,9 @@ func (l *loop) visitTime() int64 {
 	return turnTime
 }
 
-// serve passes in to the handler, sends the answers, and keeps the rest. Then it releases the buffer of in. After a panic the
-// collector frees that buffer, since other goroutines of the handler may still hold views of it.
+// serve passes in to the handler, sends the answers, and keeps the input that was not consumed. Then it releases the buffer of
+// in. After a panic the buffer is left to the garbage collector, since other goroutines of the handler may still hold views of
+// it.
 func (d *Driver) serve(c *Conn, in []byte) {
 	d.serveAll(c, in)
 	if d.inBuf != nil {
@@ -346,7 +349,7 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		}
 		if c.flags&(flagCloseAfter|flagCloseNow) != 0 {
 			if len(in) > 0 || c.Secure() && !c.hasEnded() {
-				c.flags |= flagLinger // with TLS there is more input to come: close_notify
+				c.flags |= flagLinger // with TLS the peer still sends close_notify
 			}
 			return
 		}
@@ -374,7 +377,7 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 }
 
 // mustWait reports whether further requests of c, which have already arrived, must wait for another turn: until the peer has
-// received its answers, or others have had their turn.
+// received its answers, or until other connections have had their turn.
 func (d *Driver) mustWait(c *Conn) bool {
 	switch {
 	case c.out != nil:

@@ -10,9 +10,8 @@ type driverPool struct {
 	free admission.FreeList[*Driver]
 }
 
-// A kept driver holds its input buffer, and an output buffer of at most keptOut bytes. The maximum number of kept drivers is
-// about the limit of a class of the buffer pool divided by the size of a driver, and at most maxSpare, but at least
-// sparePerLoop for each loop.
+// A kept driver holds its input buffer, and an output buffer of at most keptOut bytes. Together the kept drivers hold about as
+// many bytes as a class of the buffer pool may keep. Their number is at most maxSpare, but at least sparePerLoop for each loop.
 const (
 	keptOut      = 8 << 10
 	sparePerLoop = 4
@@ -23,14 +22,14 @@ func (e *Engine) initDrivers() {
 	e.drivers.most = max(sparePerLoop*e.cfg.Loops, min(e.buffers.most/(ownInput+keptOut), maxSpare))
 }
 
-// newDriver returns a driver for l, whose epoch is now the given even number.
+// newDriver returns a driver for l. epoch is the present epoch of l, an even number.
 func (e *Engine) newDriver(l *loop, epoch uint64) *Driver {
 	d := e.spareDriver()
 	d.loop, d.epoch, d.detached = l, epoch, false
 	return d
 }
 
-// spareDriver returns a driver without a loop, a kept one if there is any.
+// spareDriver returns a driver without a loop: a kept driver if there is one, or a new driver.
 func (e *Engine) spareDriver() *Driver {
 	if d, kept := e.drivers.free.Take(); kept {
 		return d
@@ -52,8 +51,8 @@ func (e *Engine) retire(d *Driver) {
 	e.drivers.free.Keep(d, e.drivers.most)
 }
 
-// DropFree leaves all free buffers and drivers to the collector, and returns their size in bytes. It is for an engine with little
-// work, and safe at any time.
+// DropFree leaves all free buffers and drivers to the garbage collector, and returns their size in bytes. It is for an engine
+// with little work. Safe for concurrent use.
 func (e *Engine) DropFree() (bytes int64) {
 	bytes = e.buffers.dropFree()
 	for _, d := range e.drivers.free.TakeAll() {

@@ -31,22 +31,22 @@ type Engine struct {
 	shared     sharedBodies // also counts connections with pending output
 	drivers    driverPool
 
-	graceTicks uint32 // Config.WriteGrace
+	graceTicks uint32 // Config.WriteGrace in ticks
 	graceBytes int64  // bytes that a peer must receive in graceTicks
 
 	listenMu  sync.Mutex
-	listeners map[*listener]net.Listener // listeners in use; none once deaf
-	deaf      bool                       // no connection is accepted any more; under listenMu
+	listeners map[*listener]net.Listener // listeners in use; none after closeListeners
+	deaf      bool                       // closeListeners has been called; under listenMu
 
 	draining atomic.Bool  // Shutdown or Close has begun
 	forced   atomic.Bool  // connections that are not idle are closed too
 	spread   atomic.Int64 // see Driver.Spread
 	// lastRequestsLimit is the upper bound of lastRequests and firstRequest during this shutdown, in ns; 0 means none.
 	lastRequestsLimit atomic.Int64
-	stopping          chan struct{} // closed when deaf
+	stopping          chan struct{} // closed by closeListeners
 	done              chan struct{} // closed when all loops have ended
 
-	secured      atomic.Int64 // connections with TLS whose handshake is complete
+	secured      atomic.Int64 // open connections with TLS whose handshake is complete
 	idlePosted   atomic.Bool  // msgDropIdle was posted and not yet handled
 	conns        atomic.Int64 // open connections, and one for each loop that is about to accept
 	away         atomic.Int64 // connections owned by a detached driver or a worker
@@ -111,8 +111,9 @@ func New(cfg Config, h Handler) (*Engine, error) {
 	return e, nil
 }
 
-// deepen grows the stack at once to the size that a turn of a loop needs, while the stack is almost empty. Growing it during the
-// first request would copy and adjust more frames, and would load stack maps that are not needed otherwise.
+// deepen grows the stack of the goroutine to the size that a turn of a loop needs, while the stack is almost empty. If the stack
+// grew during the first request, the runtime would copy and adjust more frames, and load stack maps that are not needed
+// otherwise.
 //
 //go:noinline
 func deepen(i int) byte {
@@ -164,7 +165,7 @@ func (e *Engine) ServePrepared(ln net.Listener, conf *TLS) error {
 	l.loops.Store(int32(len(e.loops)))
 	for _, loop := range e.loops {
 		if !loop.post(message{kind: msgListen, listener: l}) && l.loops.Add(-1) == 0 {
-			closeFD(l.fd) // the engine was draining before a loop could look at it
+			closeFD(l.fd) // all loops have ended before they could accept from l
 		}
 	}
 	look := time.NewTicker(closedLook)
@@ -186,13 +187,13 @@ func (e *Engine) ServePrepared(ln net.Listener, conf *TLS) error {
 // of the descriptor, cannot see that, and no call reports it.
 const closedLook = 200 * time.Millisecond
 
-// isClosed reports whether a listener that was prepared is closed.
+// isClosed reports whether other code has closed ln, which was given to Prepare.
 func isClosed(ln net.Listener) bool {
 	raw, err := ln.(syscall.Conn).SyscallConn()
 	return err != nil || raw.Control(func(uintptr) {}) != nil
 }
 
-// delist undoes enlist. It reports false if closeListeners has already closed the listener of l.
+// delist undoes enlist. It returns false if closeListeners has already closed the listener of l.
 func (e *Engine) delist(l *listener) bool {
 	e.listenMu.Lock()
 	defer e.listenMu.Unlock()
@@ -200,7 +201,7 @@ func (e *Engine) delist(l *listener) bool {
 	return !e.deaf
 }
 
-// enlist registers ln to be closed by closeListeners. It reports false if the listeners have already been closed.
+// enlist registers ln to be closed by closeListeners. It returns false if closeListeners has already been called.
 func (e *Engine) enlist(l *listener, ln net.Listener) bool {
 	e.listenMu.Lock()
 	defer e.listenMu.Unlock()
@@ -238,20 +239,22 @@ func (e *Engine) StopAccepting() {
 }
 
 // lastRequests is how long an idle connection may still send one last request during a shutdown. It also applies to a connection
-// that becomes idle without having been told to close. If the connection were closed at once, a request of a busy client on its
-// way, or the first request of a new client, would be lost.
+// that becomes idle later and whose answers did not announce the close. If such connections were closed at once, requests in
+// transit would be lost.
 const lastRequests = 250 * time.Millisecond
 
-// firstRequest is the same time for a connection without any request: its client does not retry its first request. A lost packet is
-// sent again after a second (RFC 6298, section 2.1).
+// firstRequest is the same time for a connection that has not had a request: clients do not repeat the first request of a
+// connection. It is longer because a lost packet is sent again after a second (RFC 6298, section 2.1).
 const firstRequest = 2 * time.Second
 
-// spreadPerConn extends the time in which switched connections end during a shutdown, in ns for each open connection and as far as the
-// deadline allows, so that at most about 1,000 clients a second reconnect to other servers.
+// spreadPerConn is the time, in ns for each open connection, over which the ends of switched connections are spread during a
+// shutdown, so that at most about 1,000 clients a second reconnect to other servers. The total is at most half of the time of the
+// shutdown.
 const spreadPerConn = int64(time.Millisecond)
 
-// Shutdown stops accepting, closes idle connections after a moment for last requests, at most half of ctx's time, and waits for
-// the others to finish. When ctx ends first, it closes them as Close does and returns ctx's error.
+// Shutdown stops accepting and closes idle connections, after a moment for their last requests that is at most half of the time
+// until the deadline of ctx. It waits for the other connections to finish. When ctx ends first, Shutdown closes them as Close
+// does and returns the error of ctx.
 func (e *Engine) Shutdown(ctx context.Context) error {
 	if until, ok := ctx.Deadline(); ok {
 		e.lastRequestsLimit.Store(max(int64(time.Until(until)/2), 1))
@@ -277,7 +280,7 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// drain begins to stop, once, and has every loop look at its connections. The group is done when all loops have looked.
+// drain begins the end of the engine and makes every loop check its connections. The group is done when all loops have done that.
 func (e *Engine) drain() *sync.WaitGroup {
 	e.closeListeners()
 	e.draining.Store(true)
@@ -330,7 +333,7 @@ type Stats struct {
 
 	SecureBytes int64 // estimated memory of TLS for connections whose handshake is complete
 
-	// Each has the longest wait of the last second or two, and the longest ever.
+	// Each pair is the longest wait of the last one to two seconds, and the longest wait ever.
 	LoopWait, LoopWaitMost   time.Duration // of a readable connection for its loop
 	QueueWait, QueueWaitMost time.Duration // of a queued job for a worker
 

@@ -12,25 +12,26 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// Without descriptors for more connections, or at the bound of connections, the loop ends some of its connections to accept
-// those in the backlog. They are ended in this order:
+// Without descriptors for more connections, or at the bound of connections, a loop ends some of its connections, so that it can
+// accept connections from the backlog. It ends them in this order:
 //
-//	1. idle ones, the longest idle first: those last used a second ago, and those that have
-//	   sent nothing for an eighth of a second (dropIdle);
-//	2. idle ones last used an eighth of a second ago, of an address with more than half of the
-//	   loop's connections (dropRecent), which could keep all connections by a request a second on each;
-//	3. idle ones of many parts, as judged by their handler;
-//	4. those that wait for their peer in the middle of a head, a small body or a handshake, of the
-//	   address with most of them. If no address has several, some of those with the longest wait
-//	   are ended if the pause lasts;
-//	5. if the pause lasts, all idle ones of the address of 2.
+//	1. idle connections, the longest idle first: those not used for a second, and new ones that
+//	   have sent nothing for an eighth of a second (dropIdle);
+//	2. idle connections not used for an eighth of a second, of an address with more than half of
+//	   the loop's connections (dropRecent): otherwise one request a second on each connection
+//	   would let this address keep all of them;
+//	3. idle connections of many parts, if their handler agrees;
+//	4. connections that wait for their peer in the middle of a head, a small body or a handshake,
+//	   of the address with the most of them. If no address has several, and the pause lasts, the
+//	   connections with the longest wait;
+//	5. if the pause lasts, all idle connections of the address of 2.
 //
 // Requests that are being served, and answers that are being sent, continue.
 
 // busyFlags are set on a connection that is about to be served or closed.
 const busyFlags = flagReadable | flagPeerDone | flagEOF | flagAgain | flagHandOff | flagCloseAfter | flagCloseNow | flagLingering
 
-// makeConnRoom ends some connections. It is called when accepting pauses, and again while the pause lasts.
+// makeConnRoom ends some connections. It is called when accepting pauses, and again during a long pause.
 func (l *loop) makeConnRoom() {
 	if l.dropIdle(false) > 0 || l.dropRecent(silentTicks) > 0 || l.now < l.acceptor.roomAt {
 		return
@@ -48,7 +49,7 @@ func (l *loop) makeConnRoom() {
 			slow = append(slow, c)
 		}
 	}
-	if n := len(parts); n > 0 { // the parts are asked one after the other
+	if n := len(parts); n > 0 { // begin at random, so that each call asks about other connections
 		at := rand.IntN(n)
 		for i := range min(n, max(n/idleShare, minIdle)) {
 			l.post(message{kind: msgEvict, conn: parts[(at+i)%n]})
@@ -85,7 +86,7 @@ func (l *loop) recentConns(recent uint32) (idle []*Conn) {
 	return idle
 }
 
-// addressOf returns the address of a connection, not ok if the connection carries many clients.
+// addressOf returns the address of a connection. ok is false if the address stands for many clients.
 func (l *loop) addressOf(c *Conn) (k admission.AddressKey, ok bool) {
 	if ip := l.e.source(c.peer.addr()); ip.IsValid() {
 		return admission.AddressKeyOf(ip), true
@@ -122,8 +123,8 @@ func (l *loop) majority() (most admission.AddressKey, ok bool) {
 	return most, n > int(l.count.Load())/2
 }
 
-// evictSlow ends connections that wait for their peer: half of those of the address with most of them. It reports whether there
-// were any to end.
+// evictSlow ends connections that wait for their peer: half of those of the address with the most of them. lasts is true if the
+// pause lasts. evictSlow reports whether it has ended any.
 func (l *loop) evictSlow(slow []*Conn, lasts bool) bool {
 	counts := make(map[admission.AddressKey]int)
 	for _, c := range slow {
@@ -160,7 +161,7 @@ func (l *loop) evictSlow(slow []*Conn, lasts bool) bool {
 	return true
 }
 
-// evict has the handler end c, if c still waits for its peer. It reports whether d still drives the loop.
+// evict makes the handler end c, if c still waits for its peer. It reports whether d still drives the loop.
 func (l *loop) evict(d *Driver, c *Conn) bool {
 	if c.slot < 0 || !c.noteEvent(0) || c.queued || c.out != nil || c.flags&busyFlags != 0 || c.idle() {
 		return true
@@ -178,7 +179,7 @@ func (l *loop) evict(d *Driver, c *Conn) bool {
 		d.evicting = true
 		d.timeOut(c)
 		d.evicting = false
-		c.flags &^= flagLinger // no input is unread, and the descriptor is needed now
+		c.flags &^= flagLinger // all input has been read, and the descriptor is needed now
 	}
 	return d.end(c)
 }
@@ -187,8 +188,9 @@ func (l *loop) evict(d *Driver, c *Conn) bool {
 // the connection if it is idle, or waits for its peer.
 func (d *Driver) Evicting() bool { return d.evicting }
 
-// evict ends half of the handshakes that wait for their clients, of the address with most of them, if that has more than
-// others. If no address has several, it ends the handshake with the longest wait, if the pause lasts.
+// evict ends handshakes that wait for their clients: half of those of the address with the most handshakes, if that address has
+// at least two of them and at least others. If lasts is true and others is 0, evict also ends a single handshake. It reports
+// whether it has ended any.
 func (s *handshakes) evict(others int, lasts bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 // A Handler implements the protocol of connections. The engine calls it on the goroutine that owns the connection, never twice
 // at once for one connection.
 //
-// In every method that has one, in is borrowed until the method returns. It holds all bytes received and not yet consumed,
-// oldest first.
+// The argument in of a method is borrowed until the method returns. It contains all bytes that were received and not yet
+// consumed, oldest first.
 type Handler interface {
 	// NewScratch makes [Driver.Scratch], which a driver carries for the handler between calls. Each driver has its own.
 	NewScratch() Scratch
@@ -35,30 +35,29 @@ type Handler interface {
 	// append a last answer; then the connection is closed.
 	EOF(d *Driver, c *Conn, in []byte)
 
-	// Timeout is called when the deadline of [Conn.SetDeadline] has passed; the
-	// deadline is then clear. The handler may append an answer and set a
-	// deadline again. The connection is closed unless a deadline was set.
+	// Timeout is called when the deadline of [Conn.SetDeadline] has passed. The handler may append an answer and set a new
+	// deadline. Without a new deadline the connection is closed.
 	Timeout(d *Driver, c *Conn, in []byte)
 
-	// Expired is called after [Scratch.Expiring]. d is the driver that answers: the handler
-	// may append to its Out; the connection is then closed.
+	// Expired is called after [Scratch.Expiring], when a call has exceeded the limit of [Driver.EnterFor]. d is another driver,
+	// which answers: the handler may append an answer to d.Out; the connection is then closed.
 	Expired(d *Driver, c *Conn)
 
-	// Refused is called when there is no memory to continue with the input of a connection, which may be part of a request or
-	// wait to be served. The handler releases Conn.Proto and may append an answer to d.Out; the connection is then closed. It
-	// may ask for Background to do so, since it must not hold up a loop.
+	// Refused is called when there is no memory to continue with the input of a connection: a part of a request, or requests that
+	// wait to be served. The handler releases Conn.Proto and may append an answer to d.Out; the connection is then closed.
+	// Refused must not delay the loop; it may call Driver.Background to answer on another goroutine.
 	Refused(d *Driver, c *Conn, in []byte)
 
 	// Pended is called after a call of Data whose output the peer did not accept at once, with the number of bytes left, if
 	// that is more than memory.Small. It is not called for connections of many parts.
 	Pended(d *Driver, bytes int64)
 
-	// Abandoned is called when a call for c ended in a panic or in runtime.Goexit. The handler may complete or truncate d.Out;
-	// the connection is then closed, unless the call was about a part of it (part.go): then, if Driver.Expired, d no longer
-	// owns the connection and the output. cause is the panic's value, nil for Goexit.
+	// Abandoned is called when a call for c ended in a panic or in runtime.Goexit. cause is the value of the panic, nil for
+	// Goexit. The handler may complete or truncate d.Out; the connection is then closed. A connection stays open if the call was
+	// about a part of it (part.go). Then d owns the connection and the output only if Driver.Expired is false.
 	Abandoned(d *Driver, c *Conn, cause any)
 
-	// Closed is called exactly once, when the connection is closed, by either side, and after every other call for it has
+	// Closed is called exactly once, when the connection is closed by either side, after every other call for the connection has
 	// returned. It runs on a loop's driver and must be quick; it must not use d.Enter.
 	Closed(c *Conn)
 }
@@ -71,8 +70,9 @@ type Scratch interface {
 	// the code counts against Config.MaxWorkers; it does unless it already sends its answer.
 	Detached(collected bool) (waits bool)
 
-	// Expiring is called when the limit of [Driver.EnterFor] has passed. It copies the data that the answer depends on to the
-	// scratch of the driver that will answer. The code runs, but cannot pass Leave until Expiring returns.
+	// Expiring is called when the limit of [Driver.EnterFor] has passed. It copies the data that the answer depends on to fresh,
+	// the scratch of the driver that will answer. The code of the late call still runs, but cannot pass Leave until Expiring
+	// returns.
 	Expiring(fresh Scratch)
 }
 
@@ -92,7 +92,7 @@ type Config struct {
 	MaxConns int
 
 	// KeepAlive is the time of silence after which the system probes the peer of a TCP connection, and the interval between
-	// probes; 0 for never.
+	// probes. Default: no probes.
 	KeepAlive time.Duration
 
 	// MaxLoopConns bounds the open connections of each loop. A connection that finds all loops full is closed at once, after
@@ -106,8 +106,8 @@ type Config struct {
 	// Proxies are the addresses whose connections carry many clients: Addresses does not bound them. Default: none.
 	Proxies *clientaddr.Trust
 
-	// ProxyHeader is the time within which a connection of one of Proxies must send a header of the PROXY protocol with its
-	// client. Default: proxies send no header.
+	// ProxyHeader is the time within which a connection of one of Proxies must send a header of the PROXY protocol, which
+	// contains the address of its client. Default: proxies send no header.
 	ProxyHeader time.Duration
 
 	// LoopRefusal and AddressRefusal are sent to a refused connection, as far as that is possible without waiting. Default:
@@ -117,13 +117,13 @@ type Config struct {
 	// OpenTimeout is the initial deadline of a new connection, as if set by Conn.SetDeadline. Default: 60 s. Negative: none.
 	OpenTimeout time.Duration
 
-	// MaxWorkers bounds the calls of the handler that wait: on the goroutines that serve handed-off connections, and on drivers
-	// that have lost their loop in an action. Calls that wait for their peer do not count, see permits.go. At the bound,
-	// handed-off connections wait in line; there may be an eighth more urgent ones. Default: 10,000.
+	// MaxWorkers bounds the calls of the handler that may wait: calls on the goroutines that serve handed-off connections, and
+	// calls on drivers that have lost their loop in an action. Calls that wait for their peer do not count, see permits.go. At
+	// the bound, handed-off connections wait in line; urgent ones may exceed the bound by an eighth. Default: 10,000.
 	MaxWorkers int
 
-	// AdaptiveWorkers lets the bound be lower than MaxWorkers while handed-off
-	// connections take longer than usual, see overload.Concurrency.
+	// AdaptiveWorkers lowers the bound below MaxWorkers while handed-off connections take longer than usual, see
+	// overload.Concurrency.
 	AdaptiveWorkers bool
 
 	// IdleWorkers bounds the idle worker goroutines. Default: 256.
@@ -136,16 +136,16 @@ type Config struct {
 	// only a peer that receives nothing is cut off.
 	MinWriteRate int
 
-	// Budget is charged for the memory that connections hold: kept input, pending output, buffers of streams, input that waits
-	// for a worker. Default: a budget without a bound.
+	// Budget is charged for the memory that connections hold: input that is kept, also while it waits for a worker; pending
+	// output; buffers of streams. Default: a budget without a bound.
 	Budget *memory.Budget
 
-	// SecureMemory bounds the estimated memory of TLS for open connections, in bytes, in addition to Budget. Above it idle
-	// connections with TLS are closed, the longest idle first. Default: no bound.
+	// SecureMemory bounds the estimated memory of TLS for open connections, in bytes. This memory is not part of Budget. Above
+	// the bound idle connections with TLS are closed, the longest idle first. Default: no bound.
 	SecureMemory int64
 
-	// QueueTarget is the maximum waiting time of a request while the engine is overloaded. In calls of Data for later
-	// requests Driver.Overdue is true. Default: 10 ms. Negative: no request is overdue.
+	// QueueTarget is the maximum waiting time of a request while the engine is overloaded. In a call of Data for requests that
+	// have waited longer, Driver.Overdue is true. Default: 10 ms. Negative: no request is overdue.
 	QueueTarget time.Duration
 
 	// TakeoverAfter is the approximate time that a handler may stay between Enter and Leave before its loop is given to another
@@ -155,8 +155,7 @@ type Config struct {
 	// Shed counts the requests and connections that the engine refuses, delays and cuts off. Default: refusals are not counted.
 	Shed *admission.Shed
 
-	// Logger receives the few events that no other code can report, such as running out of file descriptors. Default:
-	// slog.Default().
+	// Logger receives the events that only the engine can report, such as a lack of file descriptors. Default: slog.Default().
 	Logger *slog.Logger
 
 	// CountSwitches returns how often the calling thread has gone to sleep. Default: the count of the system. For tests.

@@ -10,23 +10,23 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
-// All memory that a peer makes the engine or its handler hold is charged to an account of its connection. memory.Budget
-// decides which account is ended when there is no room. Large holders never make the engine read other connections less, accept
-// them later or answer them differently.
+// All memory that a peer makes the engine or its handler hold is charged to an account of its connection. memory.Budget decides
+// which account is evicted when there is no room. A large holder has no other effect on other connections: the engine reads,
+// accepts and answers them as before.
 //
-//	holds              charged                                        ended by
+//	memory             charged                                        eviction
 //	kept input         the buffer's capacity                          Handler.Refused
-//	a request begun    by the handler (Conn.Account)                  Handler.Refused
-//	pending output     the unsent bytes; a body sent to several       closing it
+//	a begun request    by the handler (Conn.Account)                  Handler.Refused
+//	pending output     the unsent bytes; a body sent to several       the connection is closed
 //	                   connections: a part to each
-//	away, it reads     by the handler                                 Read fails: ErrNoRoom
-//	away, it writes    pending output                                 Write fails
+//	reading in a call  by the handler                                 Read fails: ErrNoRoom
+//	writing in a call  pending output                                 Write fails: ErrNoRoom
 //
-// A connection opens its account when it first holds memory and closes it when it holds none, so that ordinary requests, which
-// hold no memory after their turn, have no account.
+// A connection opens its account when it first holds memory and closes the account when it holds none. So connections with
+// ordinary requests, which hold no memory after their turn, have no account.
 
 // Account returns the account of the connection, to which the handler charges the memory that it holds for the connection. The
-// handler must release it before Handler.Closed returns. Code that was late must release it when the code ends.
+// handler must release its charges before Handler.Closed returns. Late code (timed.go) must release its charges when it ends.
 func (c *Conn) Account() *memory.Account {
 	a := c.acct.Load()
 	if a == nil {
@@ -41,16 +41,16 @@ func (c *Conn) Account() *memory.Account {
 	return a
 }
 
-// ReleaseReservation releases the rest of the room reserved for output. The answer lasts long, and its output is charged when it is
-// produced. The driver owns the connection.
+// ReleaseReservation releases the unused rest of a reservation for output. It is for an answer that lasts long: its output is
+// charged when it is produced. Only the owner of the connection may call it.
 func (c *Conn) ReleaseReservation() {
 	if a := c.acct.Load(); a != nil {
 		a.ReleaseReservation()
 	}
 }
 
-// Progress records that the peer has sent n bytes that the handler waits for, and how many are left (-1: unknown). The account is
-// judged by that.
+// Progress records that the peer has sent n bytes of its input or has received n bytes of its output, and how many are left (-1:
+// unknown). The cost of the account is estimated from these numbers.
 func (c *Conn) Progress(n, left int64) {
 	if a := c.acct.Load(); a != nil {
 		a.Progress(n, left)
@@ -64,7 +64,7 @@ func (c *Conn) SetWorking(working bool) {
 	}
 }
 
-// Met returns the cap that refused memory to the connection, or that ends it.
+// Met returns the cap because of which memory was refused to the connection, or the connection was evicted.
 func (c *Conn) Met() memory.Cap {
 	if a := c.acct.Load(); a != nil {
 		return a.Met()
@@ -78,7 +78,7 @@ func (c *Conn) End(a *memory.Account) {
 	c.loop.evictions.Store(true)
 }
 
-// noteEnded counts the connection as refused or cut off to make room, and logs some of these events.
+// noteEnded counts the eviction of the connection, and logs some of these events.
 func (c *Conn) noteEnded(a *memory.Account) {
 	e := c.loop.e
 	if !a.CountEnd() {
@@ -86,17 +86,17 @@ func (c *Conn) noteEnded(a *memory.Account) {
 	}
 	if a.Met().Capped() {
 		if n, due := e.cfg.Shed.Note(admission.MemoryCap); due {
-			e.cfg.Logger.Warn("engine: one connection or address holds as much memory as it may: those are refused or cut off who hold most",
+			e.cfg.Logger.Warn("engine: a connection or an address is at its memory limit: its largest holders are refused or cut off",
 				"latest", c.RemoteAddr(), "held", a.Held(), "count", n)
 		}
 	} else if n, due := e.cfg.Shed.Note(admission.LargestHolder); due {
-		e.cfg.Logger.Warn("engine: the "+e.cfg.Budget.String()+" is used up: those who hold most for longest are refused or cut off",
+		e.cfg.Logger.Warn("engine: the "+e.cfg.Budget.String()+" is used up: the holders with the highest cost are refused or cut off",
 			"latest", c.RemoteAddr(), "held", a.Held(), "small", memory.Small, "count", n)
 	}
 }
 
-// ended reports whether the connection is being ended to make room; the caller then cuts it off, and ended counts that. The
-// goroutine of an away connection learns of the end when it would wait.
+// ended reports whether the connection is evicted, and counts the eviction. The caller then ends the connection. The owner of an
+// away connection calls ended before it waits.
 func (c *Conn) ended() bool {
 	a := c.acct.Load()
 	if a == nil || !a.Evicted() {
@@ -106,7 +106,7 @@ func (c *Conn) ended() bool {
 	return true
 }
 
-// endHolder ends c to make room. It reports whether d still drives the loop.
+// endHolder evicts c, whose account is a. It reports whether d still drives the loop.
 func (l *loop) endHolder(d *Driver, c *Conn, a *memory.Account) bool {
 	if c.slot < 0 {
 		return true // the connection is closed
@@ -114,7 +114,7 @@ func (l *loop) endHolder(d *Driver, c *Conn, a *memory.Account) bool {
 	if !c.noteEvent(0) {
 		set := c.hangup.h.Load()
 		if c.acct.Load() == a && a.Evicted() { // not the account of an earlier request, which has been refused
-			c.hangup.interrupt(set) // it may be spared yet, and serve more requests
+			c.hangup.interrupt(set) // the connection may still be spared, and serve more requests
 		}
 		return true
 	}
@@ -131,7 +131,7 @@ func (l *loop) endHolder(d *Driver, c *Conn, a *memory.Account) bool {
 	return d.end(c)
 }
 
-// refuse has the handler refuse the waiting requests of c, and closes c after that.
+// refuse makes the handler refuse the waiting requests of c, and closes c afterwards.
 func (d *Driver) refuse(c *Conn) {
 	if c.greeting() {
 		c.flags |= flagCloseNow
@@ -148,8 +148,8 @@ func (d *Driver) refuse(c *Conn) {
 	c.in = nil
 }
 
-// settle closes the account of a connection that holds no memory any more. A connection that was ended while it was away is
-// closed.
+// settle closes the account of a connection that holds no memory any more. If the connection was evicted while it was away,
+// settle begins its end.
 func (d *Driver) settle(c *Conn) {
 	a := c.acct.Load()
 	switch {
@@ -165,9 +165,9 @@ func (d *Driver) settle(c *Conn) {
 }
 
 // sharedBodies has the owned buffers that are pending, by their address. A body that the program made once, or that is in a
-// cache, may be pending for many accounts at once. It is in memory once, and is charged to all of them in equal parts. So the
-// budget counts it entirely, and an evicted account leaves its part to the others. With many users the parts are small, and no
-// account is evicted for them.
+// cache, may be pending for many accounts at once. Since the body is in memory only once, it is charged to these accounts in
+// equal parts. When an account is evicted, its part is charged to the others. With many users the parts are small, and no account
+// is evicted because of them.
 type sharedBodies struct {
 	mu sync.Mutex
 	by map[bodyKey]*sharedBody
@@ -244,9 +244,9 @@ func (s *sharedBodies) release(u *bodyUse, bound int64) {
 	x.divide(bound)
 }
 
-// divide changes the parts when the number of users has changed enough. A body with several users that is larger than the
-// budget certainly belongs to the program, since no cache has room for it. It is charged with one byte only, which keeps the
-// accounts of its users open.
+// divide changes the parts when the number of users has changed enough. A body with several users that is larger than the budget
+// certainly belongs to the program, since no cache has room for it. Each of its users is charged one byte only, which keeps the
+// account of the user open.
 func (x *sharedBody) divide(bound int64) {
 	if x.parts <= x.n && x.n <= x.most {
 		return

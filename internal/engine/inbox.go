@@ -12,7 +12,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
-// message is a request of another goroutine to a loop.
+// message is a request to a loop from any goroutine.
 type message struct {
 	kind     messageKind
 	conn     *Conn
@@ -27,14 +27,14 @@ type messageKind uint8
 const (
 	msgAdopt         messageKind = iota + 1 // conn is new
 	msgListen                               // accept from listener
-	msgCheck                                // conn was given back: set its timer, close or serve it if necessary
+	msgCheck                                // conn has returned to the loop: set its timer, close or serve it if necessary
 	msgClose                                // close conn
 	msgUnlisten                             // release listener
 	msgStopAccepting                        // release all listeners
 	msgSweep                                // the engine is draining, or closing by force
 	msgResume                               // descriptors may be free again: accept
 	msgEnd                                  // end conn: the memory of account is needed
-	msgLook                                 // let conn's goroutine check the state of conn
+	msgLook                                 // wake the goroutine that owns conn, so that it checks the state of conn
 	msgOverdue                              // refuse conn, which waited in line for a worker
 	msgDropIdle                             // TLS uses more memory than its bound: close idle connections with TLS
 	msgWake                                 // serve conn without new input from its peer
@@ -77,7 +77,7 @@ func (l *loop) post(m message) bool {
 	return true
 }
 
-// fetchMessages moves the messages from the inbox to l.batch, all of which has been handled.
+// fetchMessages moves the messages from the inbox to l.batch, whose previous messages have all been handled.
 func (l *loop) fetchMessages() {
 	b := &l.inbox
 	if l.evictions.Load() {
@@ -144,7 +144,7 @@ func (l *loop) handle(d *Driver, m message) bool {
 		return l.serveOverdue(d, m.conn)
 	case msgDropIdle:
 		l.e.idlePosted.Store(false)
-		if l.e.tooSecure() {
+		if l.e.overSecureMemory() {
 			l.dropIdle(true)
 		}
 	case msgCall:

@@ -14,8 +14,8 @@ import (
 const keepAliveProbes = 9
 
 // probe makes the system probe peers that were silent for the given time, and again at the same interval. Without probes, the
-// engine would wait without limit for a peer that vanished. 0 turns them off. Accepted sockets inherit the setting of their
-// listener fd, also if other code made it before.
+// engine would wait without limit for a peer that vanished. 0 turns them off. Accepted sockets inherit the setting of the
+// listener fd; probe replaces a setting that other code made before.
 func probe(fd int, after time.Duration) error {
 	if after <= 0 {
 		return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 0)

@@ -90,8 +90,8 @@ func (w *workers) join(j job, urgent bool, from overload.Origin) {
 	}
 }
 
-// fromLine removes and returns the next job. It returns none if the line is empty or the bound of waiting calls is reached.
-// w.mu is held.
+// fromLine removes and returns the next task. It returns the zero task if the line is empty or the bound of waiting calls is
+// reached. w.mu is held.
 func (w *workers) fromLine() task {
 	l := &w.line
 	var j job
@@ -110,7 +110,8 @@ func (w *workers) fromLine() task {
 	return j.task
 }
 
-// checkLine checks the line and gives back overdue jobs to be refused. It runs again soon while the line is not empty.
+// checkLine checks the line, and gives overdue jobs back so that they are refused. It is called again soon while the line is not
+// empty.
 func (w *workers) checkLine() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -137,7 +138,7 @@ func (w *workers) checkLine() {
 	}
 }
 
-// giveBack returns a connection from the line to its loop, with an order.
+// giveBack returns a connection from the line to its loop, with a message that says what the loop must do.
 func (w *workers) giveBack(c *Conn, order messageKind) {
 	w.e.away.Add(-1)
 	c.state.Store(closing)

@@ -32,12 +32,12 @@ type loop struct {
 	current *Conn         // the connection that the driver serves; after a takeover it belongs to the monitor
 	raw     *buffer       // the read buffer, see memory.go; nil until it is needed
 	out     []byte        // a large Out between Enter and Leave, see memory.go
-	sealed  []byte        // records gathered for one call of send, see tlswrite.go; empty
+	sealed  []byte        // the buffer of encrypted records for one call of send, see tlswrite.go; empty between calls
 
 	e      *Engine
 	number int // index in e.loops
 	epfd   int32
-	waker  int32           // eventfd in the set; it is only written to, never read, since each write makes an edge
+	waker  int32           // eventfd in the set; it is only written to, never read, since each write causes an event
 	park   syscall.RawConn // the epoll descriptor in the runtime's own poller
 	file   *os.File
 	poll   func(uintptr) bool // fills events; made once to save allocations
@@ -62,8 +62,8 @@ type loop struct {
 	recalls    recalls
 	saturation saturation
 	now        int64 // ns since the start of the engine's clock, read once a turn
-	ready      int64 // estimated time at which the events fetched last were ready
-	fetched    int64 // the earliest time at which they can have been ready
+	ready      int64 // estimated time at which the connections of the last fetched events became ready
+	fetched    int64 // the earliest time at which they can have become ready
 	unix       int64 // wall clock in s
 	second     int64 // the value of now at which unix is to be read again
 	yielded    int64 // when the driver last let other goroutines run
@@ -111,7 +111,7 @@ func newLoop(e *Engine) (*loop, error) {
 	return l, nil
 }
 
-// Slots below zero in an event are not connections, but the waker, and from listenerSlot downwards the listeners.
+// Negative slots in events: wakerSlot is the waker; the listeners have listenerSlot and the numbers below it.
 const (
 	wakerSlot    = -1
 	listenerSlot = -2
@@ -244,7 +244,7 @@ func (l *loop) wait() {
 	}
 }
 
-// arm sets the time at which wait returns without events.
+// arm sets the time at which wait returns if no event arrives.
 func (l *loop) arm() {
 	var at int64
 	if next := l.wheel.next; next != 0 {
@@ -359,8 +359,8 @@ func (l *loop) finish(c *Conn) {
 	l.serveSoon(c)
 }
 
-// linger bounds how long c stays open to discard input. During a drain the bound is shorter, since other connections need most
-// of the time: a client that does not close must not make the drain fail.
+// linger bounds how long c stays open to discard input. During a drain the bound is shorter: a client that does not close its
+// side must not use up the time of the drain.
 func (l *loop) linger(c *Conn) {
 	after := lingerTime
 	if most := l.e.lastRequestsLimit.Load(); most > 0 {
@@ -393,7 +393,7 @@ func (l *loop) close(c *Conn) {
 	if counted {
 		e.cfg.Addresses.Release(e.source(c.peer.addr()))
 	}
-	l.count.Add(-1) // after the release above: a goroutine that sees the new count finds room for this address
+	l.count.Add(-1) // after Addresses.Release: a goroutine that sees the new count must find room for this address
 	if counted {
 		e.forget()
 	}
@@ -416,7 +416,7 @@ func (e *Engine) forget() {
 	}
 }
 
-// closeSoon closes c, which is idle, when its time for last requests has passed.
+// closeSoon closes c, which is idle, if its time for a last request has passed. Otherwise it sets the deadline of c to that time.
 func (l *loop) closeSoon(c *Conn) {
 	if c.deadline != 0 && c.deadline <= tickAt(l.now) {
 		l.close(c)

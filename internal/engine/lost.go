@@ -7,8 +7,8 @@ import "golang.org/x/sys/unix"
 // tlsRecord is the approximate maximum, in bytes, of input that TLS has read and not passed on.
 const tlsRecord = 32 << 10
 
-// Lost reports whether the peer cannot send the given number of bytes, which are still expected (-1: unknown): the peer is lost, or
-// finished sending before. It costs one or two system calls.
+// Lost reports whether the peer is lost, or has finished sending although left more bytes of it are expected (-1: unknown). It
+// costs one or two system calls.
 func (c *Conn) Lost(left int64) bool {
 	fds := []unix.PollFd{{Fd: c.fd, Events: unix.POLLRDHUP}}
 	if n, err := unix.Poll(fds, 0); n != 1 || err != nil {
@@ -24,9 +24,9 @@ func (c *Conn) Lost(left int64) bool {
 	return err == nil && left >= 0 && int64(unread) < left
 }
 
-// Ahead calls f with the unread input of a connection without TLS whose peer has finished sending, until f reports that it has
-// seen enough. Ahead reports whether f has, and also true if that is unknown: more input may arrive, or there is more than
-// aheadMost.
+// Ahead calls f with pieces of the unread input of a connection without TLS whose peer has finished sending, until f returns
+// true. Ahead reports whether f has returned true. It also returns true if that is unknown: the peer may send more input, or
+// there is more input than aheadMost.
 func (c *Conn) Ahead(f func(piece []byte) (enough bool)) bool {
 	fds := []unix.PollFd{{Fd: c.fd, Events: unix.POLLRDHUP}}
 	if c.secure() != nil {

@@ -13,8 +13,8 @@ import (
 // buffers of its driver: the buffer of its input by MoveInput, that of its output by Flush.
 
 // A loop reads into one large buffer, which is free again after each call: input moves to memory of its size, which belongs to
-// the loop's driver. So a driver that is taken over keeps hardly more than the request whose action it waits for, and its loop
-// can continue to read.
+// the loop's driver. So a driver that is taken over keeps little more memory than that of its request, and its loop can continue
+// to read.
 
 // callBuffers are the buffers of a driver's current call.
 type callBuffers struct {
@@ -24,8 +24,8 @@ type callBuffers struct {
 	moved        int     // the length of the input that MoveInput has cut off
 	outBuf       *buffer // the buffer of Out, nil if that is not from the pool
 	second       []byte  // another Out, see returnOut
-	sizeAtBegin  int     // the capacity of input and Out at the beginning of the call, minus the part that was moved
-	bufferCharge int64   // the charge for them since the loop was lost, in bytes
+	sizeAtBegin  int     // the capacity of the buffers of input and Out at the beginning of the call, minus the part that was moved
+	bufferCharge int64   // the bytes charged for these buffers since the loop was lost
 }
 
 const (
@@ -49,8 +49,8 @@ func (l *loop) readBuf() []byte {
 	return l.raw.b[:cap(l.raw.b)]
 }
 
-// crowdedRead is the maximum number of bytes that are read at once from a connection while much of the budget is held. So the
-// rest of a body that will wait for room stays in the system.
+// crowdedRead is the maximum number of bytes that are read at once from a connection while much of the budget is used. If a body
+// must wait for memory, its rest then stays in the kernel.
 const crowdedRead = tlsmem.MaxRecord
 
 // readSpace returns the part of the loop's read buffer to be filled after the kept input.
@@ -91,7 +91,7 @@ func (d *Driver) returnOut() {
 	d.sizeAtBegin = d.unheld()
 }
 
-// takeOut undoes returnOut, perhaps that of another driver. Output appended meanwhile moves.
+// takeOut undoes returnOut, which another driver of the loop may have called. Output that was appended since is copied.
 func (d *Driver) takeOut() {
 	l := d.loop
 	small := d.Out
@@ -135,7 +135,7 @@ func (d *Driver) releaseCharge() {
 	}
 }
 
-// releaseOwn releases the driver's own buffer, of which there must be no views.
+// releaseOwn releases the driver's own buffer. No view of it may be in use.
 func (d *Driver) releaseOwn() {
 	d.engine.buffers.put(d.own)
 	d.own = nil
@@ -143,7 +143,7 @@ func (d *Driver) releaseOwn() {
 
 // MoveInput keeps only the part of this call's input that begins at byte from, in a buffer of its size, and returns it. The
 // handler must not use earlier views of the input again. The result of Data still counts from the beginning of the input.
-// MoveInput is for calls that may be long: meanwhile the buffer that they were read into serves others.
+// MoveInput is for calls that may be long: others can use the large buffer meanwhile.
 func (d *Driver) MoveInput(from int) []byte {
 	rest := d.in[from-d.moved:]
 	if d.inBuf != nil && cap(d.inBuf.b) <= smallInput {
@@ -169,8 +169,8 @@ func (d *Driver) MoveInput(from int) []byte {
 	return rest
 }
 
-// reduceCharge reduces the charge of chargeBuffers, now or later, after the call has released n bytes of its buffers. The loop may
-// already be lost without d knowing it.
+// reduceCharge corrects the accounting after the call has released n bytes of its buffers: it reduces the present charge of
+// chargeBuffers, or the charge that a later takeover will make. The monitor may have taken over the loop without d knowing it.
 func (d *Driver) reduceCharge(n int64) {
 	if !d.detached {
 		l := d.loop
@@ -187,8 +187,8 @@ func (d *Driver) reduceCharge(n int64) {
 	}
 }
 
-// Reserve makes room for n more bytes in Out. A detached driver gets the memory from the pool to which Flush returns it, so
-// that a stream holds no output buffer between its pieces.
+// Reserve makes room for n more bytes in Out. For a detached driver the memory comes from the pool, and Flush returns it, so that
+// a stream holds no output buffer between its pieces.
 func (d *Driver) Reserve(n int) {
 	switch {
 	case cap(d.Out)-len(d.Out) >= n:

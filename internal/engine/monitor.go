@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// monitor takes over loops from drivers that block. It sleeps without a timer unless a loop has entered an action in its last
-// few looks.
+// monitor takes over loops from drivers that block. When no loop has entered an action during its last few checks, it sleeps
+// without a timer.
 type monitor struct {
 	awake atomic.Bool
 	call  chan struct{} // capacity 1
@@ -48,8 +48,8 @@ func (m *monitor) init() error {
 		if m.set {
 			return true
 		}
-		// Setting the timer also clears its last expiry, so the descriptor is never read. It must be set in this function,
-		// since Read first drops earlier readiness.
+		// Setting the timer also clears its last expiry, so the descriptor is never read. The timer must be set in this function,
+		// because Read first drops earlier readiness.
 		m.set = true
 		return unix.TimerfdSettime(m.fd, 0, &m.spec, nil) != nil
 	}
@@ -62,17 +62,17 @@ func (m *monitor) init() error {
 // pause parks the goroutine for about d, or until the end of the monitor.
 func (m *monitor) pause(d time.Duration) {
 	m.spec.Value, m.set = unix.NsecToTimespec(int64(d)), false
-	_ = m.expiry.Read(m.wait) // has no deadline before the end, and only watch closes the file
+	_ = m.expiry.Read(m.wait) // fails only after end has set a deadline, since only watch closes the file
 }
 
-// wake wakes the monitor. It costs a driver about 200 ns, so the monitor sleeps only after quietLooks.
+// wake wakes the monitor. A wake-up costs a driver about 200 ns, so the monitor goes to sleep only after quietLooks.
 func (m *monitor) wake() {
 	if m.awake.CompareAndSwap(false, true) {
 		m.call <- struct{}{}
 	}
 }
 
-// quietLooks is the number of looks without any action after which the monitor goes to sleep.
+// quietLooks is the number of checks without any action after which the monitor goes to sleep.
 const quietLooks = 4
 
 // watch is the monitor's goroutine.
@@ -86,7 +86,7 @@ func (e *Engine) watch() {
 		busy, took := e.checkLoops(seen)
 		switch {
 		case took:
-			// Blocking handlers are rarely single: the new driver may run the next one.
+			// Blocking calls often come in groups: the new driver may run the next one.
 			interval /= 4
 			quiet = 0
 		case busy:
@@ -109,10 +109,10 @@ func (e *Engine) watch() {
 	}
 }
 
-// end makes watch return, regardless of its pause.
+// end makes watch return, also during a pause.
 func (m *monitor) end() {
 	close(m.stop)
-	_ = m.timer.SetReadDeadline(time.Unix(1, 0)) // it fails if watch has returned
+	_ = m.timer.SetReadDeadline(time.Unix(1, 0)) // fails if watch has returned
 }
 
 // sleep waits for a wake-up. It reports false if the engine has ended.

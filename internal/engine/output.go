@@ -30,10 +30,10 @@ type outQueue struct {
 	head, tail *outNode
 	bytes      int64  // unsent, of all nodes
 	clear      bool   // added output is not yet encrypted, see tlswrite.go
-	unread     bool   // no more output is made until the peer has received the output in the system, see unread.go
+	unread     bool   // no more requests are begun until the peer has received the output in the kernel, see unread.go
 	since      uint32 // tick at which output became pending
 	check      uint32 // tick at which progress is judged
-	mark       int64  // bytes and Conn.unsent at the last judgement, and the output added since
+	mark       int64  // bytes plus Conn.unsent at the last judgement, plus the output added since
 }
 
 // outNode is a piece of pending output: a copy in a pooled buffer, or an owned buffer. Its memory is charged until its last
@@ -73,8 +73,8 @@ func (q *outQueue) pop(e *Engine) {
 	}
 }
 
-// WriteOwned sends b after the current contents of Out, without copying. b must not change until r.Release is called, which
-// happens when b is sent or the connection is closed. r may be nil. While b is pending, its capacity is charged.
+// WriteOwned sends b after the current contents of Out, without copying. The engine calls r.Release when b has been sent or the
+// connection is closed; until then b must not change. r may be nil. While b is pending, its capacity is charged to the budget.
 func (d *Driver) WriteOwned(b []byte, r Releaser) {
 	d.owned = append(d.owned, owned{after: len(d.Out), b: b, releaser: r})
 }
@@ -134,8 +134,8 @@ func (d *Driver) send(c *Conn) {
 	case errno == 0 || errno == unix.EAGAIN:
 		d.pend(c, n)
 		if errno == 0 {
-			// There is more output than gather has room for, or than the socket accepted. Only a socket that has been full
-			// makes an edge when it accepts more.
+			// There is more output than gather has room for, or than the socket accepted. epoll reports that the socket accepts
+			// more only if a call has found it full.
 			d.drain(c)
 		}
 	default:
@@ -151,8 +151,8 @@ func (d *Driver) gatherer() *gather {
 	return d.gather
 }
 
-// gatherOutput collects Out and the owned buffers in order and returns their total length. send pends output without room in
-// the list as unsent.
+// gatherOutput collects Out and the owned buffers in order and returns their total length. Output for which the list has no room
+// counts as unsent.
 func (d *Driver) gatherOutput() (total int) {
 	room := true
 	add := func(b []byte) {
@@ -177,7 +177,7 @@ func (d *Driver) newOutQueue(c *Conn) *outQueue {
 	return &outQueue{since: now, check: now + d.engine.graceTicks, mark: c.unsent(), clear: c.secure() != nil}
 }
 
-// pend queues the output of this call after its first sent bytes.
+// pend queues the output of this call except its first sent bytes.
 func (d *Driver) pend(c *Conn, sent int) {
 	e := d.engine
 	if c.out == nil {
@@ -212,14 +212,14 @@ func (d *Driver) pend(c *Conn, sent int) {
 	c.wantOut()
 }
 
-// pushCopy queues a copy of b without its first sent bytes. It returns how many of the sent bytes are after b.
+// pushCopy queues a copy of b without its first sent bytes. If sent exceeds the length of b, it returns the difference.
 func (q *outQueue) pushCopy(c *Conn, b []byte, sent int) int {
 	if sent >= len(b) {
 		return sent - len(b)
 	}
 	b = b[sent:]
 	if q.tail != nil && q.tail.buf != nil && q.tail.clear == q.clear {
-		// Fill the last chunk before another is allocated.
+		// Fill the last buffer before another one is allocated.
 		n := q.tail.fill(b)
 		q.bytes += int64(n)
 		b = b[n:]
@@ -233,7 +233,8 @@ func (q *outQueue) pushCopy(c *Conn, b []byte, sent int) int {
 	return 0
 }
 
-// fill appends to the buffer of o as much of b as it has room for, and returns the length. The buffer ends with rest.
+// fill appends as much of b to the buffer of o as there is room for, and returns the number of bytes. rest always ends where the
+// buffer ends.
 func (o *outNode) fill(b []byte) int {
 	buf := o.buf
 	n := min(len(b), cap(buf.b)-len(buf.b))
@@ -280,7 +281,7 @@ func (d *Driver) drain(c *Conn) bool {
 		return false
 	}
 	if now := tickAt(d.Now()); c.deadline != 0 && now > q.since {
-		// The time in which the peer read the output does not count against it.
+		// The time in which the peer read the output does not count against its deadline.
 		c.deadline += now - q.since
 	}
 	c.sentAll(d.engine)
@@ -317,7 +318,7 @@ func (c *Conn) dropPending(e *Engine) {
 // released.
 const maxKeptOut = 256 << 10
 
-// dropOutput ends the loan of this call's output.
+// dropOutput empties Out and releases the owned buffers.
 func (d *Driver) dropOutput() {
 	if len(d.owned) > 0 {
 		for i := range d.owned {
@@ -337,7 +338,7 @@ func clearOwned(o []owned) []owned {
 	return o[:0]
 }
 
-// wantOut makes epoll report from now on when the socket accepts output again.
+// wantOut makes epoll report when the socket accepts output again.
 func (c *Conn) wantOut() {
 	if c.flags&flagWantOut == 0 {
 		c.flags |= flagWantOut

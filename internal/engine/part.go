@@ -8,15 +8,15 @@ import (
 )
 
 // A call of the handler may be about one part of a connection, such as one of many streams. The other parts must not wait for
-// it. Code between EnterPart and Leave that blocks loses both its loop and its connection:
+// such a call. So code between EnterPart and Leave that blocks loses both its loop and its connection:
 //
 //	driver   EnterPart  in: │ consumed │ rest │   Out: answers so far
-//	monitor             takes the loop; the rest of the input is copied, Out moves
+//	monitor             takes the loop; copies the rest of the input, moves Out
 //	fresh               sends Out and calls Data with the rest, as usual
-//	driver   Leave      finds that it is Expired; it still has its own input
+//	driver   Leave      makes Expired true; the driver keeps its own input
 //
-// When the code has finished, the handler stores its answer for the next call of Data, and wakes the connection. A panic or
-// runtime.Goexit in such code does not end the connection: the handler answers it in Abandoned.
+// When the code has finished, the handler stores the answer for the next call of Data, and wakes the connection. A panic or
+// runtime.Goexit in such code does not end the connection: the handler answers in Abandoned.
 
 // part is a driver's state for calls about a part of a connection.
 type part struct {
@@ -29,7 +29,7 @@ type part struct {
 // EnterPart is Enter for code about a part of the connection. If the code does not reach Leave soon, another driver gets the
 // loop, the connection, the contents of Out and the input from byte consumed on. Then Expired is true, and the handler must
 // return without touching the connection or Out. The input stays valid until the handler returns. A driver that is already
-// detached keeps the connection, as with Enter. No timeout of EnterFor may be set.
+// detached keeps the connection, as with Enter. A timeout of EnterFor must not be set.
 func (d *Driver) EnterPart(consumed int) {
 	if d.detached {
 		d.enter()
@@ -43,8 +43,8 @@ func (d *Driver) EnterPart(consumed int) {
 	}
 }
 
-// DetachPart gives up the loop and the connection before an operation that is known to block. It is called between EnterPart
-// and Leave, and does nothing if the driver is already detached.
+// DetachPart gives up the loop and the connection before an operation that is known to block. It must be called between EnterPart
+// and Leave. It has no effect on a detached driver.
 func (d *Driver) DetachPart() {
 	if d.detached {
 		return
@@ -60,8 +60,8 @@ func (d *Driver) DetachPart() {
 	l.passPart(d, next, false)
 }
 
-// passPart gives the loop, and the connection of d, to a fresh driver. The epoch of the loop is now the given even one. takeMu
-// is held; d is between EnterPart and Leave. collected is as for Scratch.Detached.
+// passPart gives the loop, and the connection of d, to a fresh driver. epoch is the new, even epoch of the loop. The caller holds
+// takeMu, and d is between EnterPart and Leave. collected is as for Scratch.Detached.
 func (l *loop) passPart(d *Driver, epoch uint64, collected bool) {
 	c, fresh := d.conn, l.e.newDriver(l, epoch)
 	held := d.sizeAtBegin - cap(d.Out)
@@ -98,7 +98,7 @@ func (d *Driver) partRest() []byte {
 	return d.in[int(d.from)-d.moved:]
 }
 
-// endPart ends a part in Leave: a driver that has lost its loop has lost its connection.
+// endPart is called by Leave on a driver without a loop. If the call was about a part, the driver has also lost its connection.
 func (d *Driver) endPart() {
 	if d.isPart {
 		d.isPart, d.expired = false, true
@@ -115,7 +115,7 @@ func (d *Driver) resumePart() bool {
 }
 
 // Wake schedules a call of Data with the kept input of the connection, after the peer has read the pending output. It has no
-// effect on a closed connection. Any goroutine may call it.
+// effect on a closed connection. Safe for concurrent use.
 func (c *Conn) Wake() { c.loop.post(message{kind: msgWake, conn: c}) }
 
 // woken handles the message of Wake.
@@ -127,29 +127,29 @@ func (l *loop) woken(c *Conn) {
 	l.serveSoon(c)
 }
 
-// A PartJob is work for a part of a connection that has no goroutine: the action of a stream that is known to block, or that
-// reads its body while it arrives.
+// A PartJob is a job of a worker for a part of a connection: the action of a stream that is known to block, or that reads its
+// body while the body arrives.
 type PartJob interface {
-	// Prepare initializes the handler's data of a fresh worker's driver, before its first job, which is this one. The goroutine
-	// that submits the job calls it; it must be quick.
+	// Prepare is called if the job is the first one of a new worker. It initializes the handler's data in d, the driver of the
+	// worker. It runs on the goroutine that submits the job, so it must be quick.
 	Prepare(d *Driver)
 	// Run does the work on a worker. The driver has neither a loop nor a connection.
 	Run(d *Driver)
 	// Abandoned is called with the same driver after Run has ended in a panic or in runtime.Goexit.
 	Abandoned(d *Driver)
-	// Overdue is called instead of Run for a job that has waited in line for longer than Config.Limits.QueueTarget. It may be called
+	// Overdue is called instead of Run if the job has waited in line for longer than Config.Limits.QueueTarget. It may be called
 	// on any goroutine and must not block.
 	Overdue()
 }
 
 // A PartScratch is the memory that a worker carries from one PartJob to the next.
 type PartScratch interface {
-	// Spent reports that the next job must not use the memory.
+	// Spent reports whether the next job must not use the memory.
 	Spent() bool
 }
 
-// SubmitPart queues job for a worker; an urgent job precedes others. It runs at once unless Config.MaxWorkers calls wait
-// already.
+// SubmitPart queues job for a worker; an urgent job precedes others. The job runs at once unless the number of waiting calls has
+// reached Config.MaxWorkers.
 func (d *Driver) SubmitPart(job PartJob, urgent bool) {
 	d.engine.workers.add(task{part: job}, urgent, overload.Returning)
 }
@@ -160,8 +160,8 @@ type HeldBody struct {
 	u *bodyUse
 }
 
-// HoldBody charges an account for the capacity of b until Release, which must be called before the account is closed. A body
-// that several parts or connections hold is charged to them in equal shares.
+// HoldBody charges an account for the capacity of b until HeldBody.Release, which must be called before the account is closed. A
+// body that several parts or connections hold is charged to their accounts in equal parts.
 func (c *Conn) HoldBody(a *memory.Account, b []byte) HeldBody {
 	e := c.loop.e
 	return HeldBody{e, e.shared.chargeUse(a, b, e.cfg.Budget.Bound())}

@@ -3,12 +3,12 @@
 package engine
 
 // Config.MaxWorkers bounds the number of calls of the handler that may wait at once: on a worker, or on a driver that was taken
-// over or gave up its loop in an action. A driver cannot be kept from waiting in an action, so the number may exceed the bound;
-// until it is below the bound again, jobs for workers wait in line.
+// over or gave up its loop in an action. An action on a driver may wait at any time, so the number may exceed the bound. Until it
+// is below the bound again, jobs for workers wait in line.
 //
 //	none    ──(Enter without a loop, takeover, Detach in an action)──▶ holds
-//	holds   ──(it waits for its peer, in blocking.go, or for room)──▶ yields ──(that is over)──▶ holds
-//	holds, yields ──(Answering)──▶ over, until the next Enter
+//	holds   ──(waits for its peer, in blocking.go, or for memory)──▶ yields ──(the wait is over)──▶ holds
+//	holds, yields ──(Answering)──▶ over ──(Enter)──▶ holds
 //	any     ──(Leave; of a worker, the end of its job)──▶ none
 //
 // A slow peer does not delay the calls of other clients: a call that waits for its peer yields its permit, and a call that has
@@ -24,25 +24,25 @@ const (
 	permitOver           // its call has begun its answer
 )
 
-// urgentShare is the divisor of the bound that gives the number of additional permits for urgent jobs. They run while all others
-// wait.
+// urgentShare is the divisor of the bound that gives the number of additional permits for urgent jobs. Urgent jobs run on them
+// while ordinary jobs wait.
 const urgentShare = 8
 
 // Answering reports that the running code begins to send its answer. From then on the call no longer counts against
 // Config.MaxWorkers, however slow the peer is. The state ends with Leave.
 func (d *Driver) Answering() {
 	if d.loop != nil {
-		d.loop.takeMu.Lock() // a takeover either is under way or sees the handler's notes
+		d.loop.takeMu.Lock() // a takeover has either ended or will call Scratch.Detached later
 		defer d.loop.takeMu.Unlock()
 	}
 	d.engine.workers.move(d, permitOver)
 }
 
-// AtCapacity reports whether as many calls wait as Config.MaxWorkers allows. Another call that could wait should then be handed
-// off, to wait in line.
+// AtCapacity reports whether the number of waiting calls has reached Config.MaxWorkers. Then a call that could wait should be
+// handed off, so that it waits in line.
 func (d *Driver) AtCapacity() bool { return d.engine.workers.full.Load() }
 
-// OverCapacity reports whether more calls wait than Config.MaxWorkers allows.
+// OverCapacity reports whether the number of waiting calls exceeds Config.MaxWorkers.
 func (d *Driver) OverCapacity() bool { return d.engine.workers.over.Load() }
 
 // move changes d's permit and admits waiting jobs. It has no effect if another goroutine of the same call has made the change
@@ -70,7 +70,8 @@ func (w *workers) permit(d *Driver, to permit) (moved bool) {
 	return true
 }
 
-// counts returns the number of waiting calls that d adds to those of the workers that have a job. It may be negative.
+// counts returns what d adds to workers.taken in state p. It is -1 for a worker whose call does not count, because
+// workers.working counts the worker.
 func (d *Driver) counts(p permit) int {
 	n := 0
 	if p == permitTaken {
@@ -91,12 +92,12 @@ func (w *workers) room(urgent bool) bool {
 	return w.busy() < most
 }
 
-// yieldPermit leaves the permit of d to other calls while its call waits for its peer, until regainPermit. It reports whether d had a
-// permit.
+// yieldPermit gives the permit of d to other calls while the call of d waits for its peer, until regainPermit. It reports whether
+// d had a permit.
 func (w *workers) yieldPermit(d *Driver) bool { return w.move(d, permitYielded) }
 
-// YieldPermit yields the permit of the running call to others, until RegainPermit. The call waits for something that only the
-// others can release, such as memory.
+// YieldPermit gives the permit of the running call to other calls, until RegainPermit. It is for a call that waits for something
+// that only other calls can release, such as memory.
 func (d *Driver) YieldPermit() { d.engine.workers.yieldPermit(d) }
 
 // RegainPermit ends YieldPermit. It does not wait for a free permit.

@@ -14,11 +14,11 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/proxyproto"
 )
 
-// unnamed is the type of the value of Conn.Proto for a connection of a proxy that has not sent the client's address yet. The
-// handler learns of the connection after that.
+// unnamed is the type of Conn.Proto for a connection of a proxy that has not sent the client's address yet. The handler is not
+// called for the connection until then.
 type unnamed struct{}
 
-// Group implements State.
+// AccountSet implements State.
 func (unnamed) AccountSet() *memory.AccountSet { return nil }
 
 var awaitsHeader State = unnamed{}
@@ -35,7 +35,7 @@ func (c *Conn) isSilent() bool {
 	return err == nil && unread == 0
 }
 
-// source returns the address under which a client with address addr is counted. It is the zero Addr if addr is a trusted
+// source returns the address under which a client with address addr is counted. It returns the zero Addr if addr is a trusted
 // proxy, which has many clients.
 func (e *Engine) source(addr netip.Addr) netip.Addr {
 	if e.cfg.Proxies.Trusts(addr) {
@@ -53,7 +53,7 @@ func (e *Engine) expectHeader(c *Conn) {
 
 // Reasons to close a connection before its header is complete.
 var (
-	errHeaderSlow = errors.New("the PROXY protocol header did not come in time")
+	errHeaderSlow = errors.New("the PROXY protocol header did not arrive in time")
 	errHeaderCut  = errors.New("the connection ended within the PROXY protocol header")
 )
 
@@ -104,7 +104,8 @@ func (d *Driver) readHeader(c *Conn) bool {
 	return !client.IsValid() || d.rename(c, client)
 }
 
-// rename makes client the peer of c. It reports false if the client has as many connections as one address may have.
+// rename makes client the peer of c. If the address of the client is at its limit of connections, rename refuses c and returns
+// false.
 func (d *Driver) rename(c *Conn, client netip.AddrPort) bool {
 	e := d.engine
 	if !e.cfg.Addresses.Take(e.source(client.Addr())) {
@@ -122,7 +123,7 @@ func (d *Driver) rename(c *Conn, client netip.AddrPort) bool {
 	return true
 }
 
-// relayed returns nc, the socket of c, with the client address that the proxy sent.
+// relayed returns nc, the socket of c, as a net.Conn whose RemoteAddr is the client address that the proxy has sent.
 func (c *Conn) relayed(nc net.Conn) net.Conn {
 	from := c.RemoteAddr()
 	if tcp, ok := nc.RemoteAddr().(*net.TCPAddr); ok {

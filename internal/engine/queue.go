@@ -16,22 +16,22 @@ import (
 //	relaxed ◀──(the queue is empty)── saturated
 const (
 	longTurn = int64(2 * time.Millisecond)
-	// turnTime is the time for which a saturated loop serves connections before it fetches events again. It is also the
-	// precision of their arrival times.
+	// turnTime is the time for which a saturated loop serves connections before it fetches events again. So it is also the
+	// precision of the connections' arrival times.
 	turnTime = int64(time.Millisecond)
 	// pieceTime limits the time for a connection that has sent many requests at once.
 	pieceTime = int64(100 * time.Microsecond)
-	// manyAtOnce is the minimum number of connections in a turn whose length is judged.
+	// manyAtOnce is the minimum number of connections in a turn for noteTurn.
 	manyAtOnce = 32
 )
 
-// connQueue is a queue of connections. conns[at:] are in it.
+// connQueue is a queue of connections: conns[at:], the oldest first.
 type connQueue struct {
 	conns    []*Conn
-	since    []uint32 // stamps of the times of arrival
-	asked    []uint16 // requests counted for each; Conn.Count may change meanwhile
+	since    []uint32 // the time of arrival of each, as a stamp
+	asked    []uint16 // the requests counted for each; Conn.Count may change meanwhile
 	at       int
-	requests int // the estimated number of their requests, see Conn.asks
+	requests int // the estimated number of requests of all queued connections, see Conn.asks
 }
 
 // A laterConn is a connection to serve in the next turn.
@@ -78,8 +78,8 @@ func (c *Conn) asks() uint16 {
 // saturation is the saturation state of a loop. The queue is loop.queue.
 type saturation struct {
 	on      bool
-	served  int   // connections of the queue served in this turn
-	began   int64 // when the first of them was served
+	served  int   // number of connections of the queue served in this turn
+	began   int64 // when the first of these connections was served
 	most    int   // the maximum number of requests that waited at once
 	control overload.Queue
 }
@@ -98,7 +98,7 @@ func (l *loop) enqueue(c *Conn) {
 		return
 	}
 	if (c.Notes&Parts != 0 || c.idle()) && c.flags&flagPeerDone == 0 {
-		if t := c.secure(); t == nil || t.phase == tlsOpen { // else its request is counted later
+		if t := c.secure(); t == nil || t.phase == tlsOpen { // otherwise its request is counted after the handshake
 			l.saturation.control.Arrived(l.originOf(c.mark, l.fetched), int(c.asks()))
 		}
 	}
@@ -106,8 +106,8 @@ func (l *loop) enqueue(c *Conn) {
 	c.queued = true
 }
 
-// asked records that a connection of parts had n > 0 requests in a visit. Requests clearly beyond its recent number were not
-// counted when the connection was queued; they count as arrivals from outside.
+// asked records that a connection of parts had n > 0 requests in a visit. If n clearly exceeds its recent number of requests,
+// asked counts the excess as new arrivals, because it was not counted when the connection was queued.
 func (l *loop) asked(c *Conn, n int) {
 	had := int(c.Count)
 	if had == 0 {
@@ -230,8 +230,8 @@ func (l *loop) carryOver() {
 	}
 }
 
-// saturate begins to queue if the turn that began at the given time was long. The ready connections may have become ready at
-// any time since then.
+// saturate makes the loop saturated if the turn that began at the given time was long. The ready connections may have become
+// ready at any time during that turn.
 func (l *loop) saturate(began int64) {
 	p := &l.saturation
 	l.ready, l.fetched = l.now, began
@@ -245,8 +245,8 @@ func (l *loop) saturate(began int64) {
 	p.on = true
 }
 
-// noteTurn informs the controller of the number of connections that a relaxed loop served in the turn that began at the given
-// time, if the turn was long. The connections have waited for each other as in a queue.
+// noteTurn reports n, the number of connections served in the turn that began at the given time, to the controller, if the loop
+// is relaxed and the turn was long. The connections have waited for each other as in a queue.
 func (l *loop) noteTurn(began int64, n int) {
 	p := &l.saturation
 	if p.on || n < manyAtOnce || l.e.now()-began < longTurn {
@@ -255,8 +255,8 @@ func (l *loop) noteTurn(began int64, n int) {
 	p.control.Look(began, 0, n, int(l.count.Load()))
 }
 
-// Overdue reports whether the requests of this call have waited so long that the handler must refuse them, quickly, because the
-// loop or the worker pool is overloaded. See overload.Queue.
+// Overdue reports whether the loop or the worker pool is overloaded and the requests of this call have waited too long. The
+// handler must refuse them quickly. See overload.Queue.
 func (d *Driver) Overdue() bool { return d.overdue }
 
 // warnOverload logs, at most once a second, that requests are refused.

@@ -12,12 +12,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// A peer with pending output must take Config.Limits.MinWriteRate of it, on average over each WriteGrace, or it is cut off. Only bytes
-// that the peer's system has acknowledged count as taken. The room in the socket's buffer would show progress only now and
-// then, because that buffer may hold megabytes.
+// A peer with pending output must receive Config.Limits.MinWriteRate bytes a second, on average over each WriteGrace. Otherwise
+// it is cut off. Only bytes that the peer's system has acknowledged count as received. The room in the socket's buffer shows
+// progress too rarely, because that buffer may hold megabytes.
 //
-// On its loop, tooSlow judges a connection at the tick of its pending output. Away from the loop, the meter of the goroutine
-// that waits to send judges it.
+// A connection at its loop is judged by tooSlow, at the tick of its pending output. An away connection is judged by the meter of
+// the goroutine that waits to send.
 
 // unsent returns the number of bytes written to the socket that the peer has not acknowledged, or 0 if that is unknown.
 func (c *Conn) unsent() int64 {
@@ -44,16 +44,16 @@ func (c *Conn) tooSlow(e *Engine, now uint32) bool {
 	return false
 }
 
-// A meter measures the bytes that a peer takes while a goroutine waits to send more. Only that time counts, so a stream may
-// pause.
+// A meter measures the bytes that a peer receives while a goroutine waits to send more. Only the time of such waits counts, so a
+// stream may pause.
 type meter struct {
 	waited time.Duration // in the present period
 	unsent int64         // Conn.unsent at the start of the period
 	moved  int64         // bytes written to the socket since
 }
 
-// awaitRoom waits until the connection's socket has room. It waits until the given time of the engine's clock, or, if until is
-// 0, while the peer takes enough. It may return early.
+// awaitRoom waits until the connection's socket has room, at most until the given time of the engine's clock. If until is 0, it
+// waits as long as the peer receives enough. It may return early.
 func (c *Conn) awaitRoom(until int64) error {
 	if c.ended() {
 		c.flags |= flagCloseNow
@@ -75,7 +75,7 @@ func (c *Conn) awaitRoom(until int64) error {
 	if err == ErrRetimed {
 		return err
 	}
-	// Any other error means that the period is over, which the clock shows too.
+	// Any other error means that the period is over. The code below learns that from the clock, too.
 	if m.waited < e.cfg.WriteGrace {
 		return nil
 	}

@@ -15,16 +15,16 @@ type recall struct {
 	at    int64
 }
 
-// recalls is a loop's queue of recalls, ordered by due time. An entry is not removed when its connection receives more input,
-// as most do. Such an entry is skipped when it is due.
+// recalls is a loop's queue of recalls, ordered by due time. Most connections receive more input before their recall is due.
+// Their entries stay in the queue and are skipped when they are due.
 type recalls struct {
 	queue []recall
 	next  int // queue[next:] are still pending
 }
 
 // Recall requests another call of [Handler.Data] with the kept input, if no more input arrives within RecallAfter and Proto does
-// not change. Data calls it when the rest of a message is likely to arrive immediately. If the driver is detached from the loop,
-// Recall sets the deadline of the connection instead, and [Handler.Timeout] is called.
+// not change. Data calls it when the rest of a message is likely to arrive immediately. On a detached driver, Recall sets the
+// deadline of the connection to the same time instead, and [Handler.Timeout] is called.
 func (d *Driver) Recall() {
 	c := d.conn
 	if d.detached {

@@ -21,9 +21,9 @@ const (
 	inMemory = 512 << 10
 )
 
-// SendFile sends the next n bytes of f, a regular file, from its current offset, after all pending output, and blocks as Write
-// does. Without TLS the bytes do not pass through the process. Like Write it ignores d.Out and calls [Driver.Detach] first. It
-// returns the number of bytes sent, with io.ErrUnexpectedEOF if f was shorter.
+// SendFile sends the next n bytes of f, a regular file, from its current offset, after all pending output. It blocks as Write
+// does. Without TLS the bytes do not pass through the process. Like Write, SendFile does not send Driver.Out and calls
+// [Driver.Detach] first. It returns the number of bytes sent. If f ends before n bytes, the error is io.ErrUnexpectedEOF.
 func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64, err error) {
 	c.driver.Detach()
 	t := c.useTLS()
@@ -44,7 +44,7 @@ func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64,
 	if t != nil {
 		return c.sendFileTLS(t, f, n, timeout)
 	}
-	until := c.driver.engine.patience(timeout)
+	until := c.driver.engine.timeoutAt(timeout)
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return 0, fmt.Errorf("engine: sendfile: %w", err)
@@ -65,7 +65,7 @@ func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64,
 		case k > 0:
 			sent += int64(k)
 			c.driver.taking.moved += int64(k)
-			until = c.driver.engine.patience(timeout)
+			until = c.driver.engine.timeoutAt(timeout)
 		case errno == nil:
 			return sent, io.ErrUnexpectedEOF
 		case errno == unix.EAGAIN:
@@ -81,11 +81,11 @@ func (c *Conn) SendFile(f *os.File, n int64, timeout time.Duration) (sent int64,
 	return sent, nil
 }
 
-// sendfile sends at most n bytes of file from the offset at.
+// sendfile sends at most n bytes of file from the offset at, which is also its current offset.
 //
-// The runtime gives the processor of a long call to another thread, and waking that thread costs more than the rest of the
-// call. Data in memory is therefore sent without telling the runtime, in pieces of some 50 µs. The runtime is told only if the
-// call may wait for a disk.
+// During a long call the runtime gives the processor to another thread, and waking that thread costs more than the rest of the
+// call. So data in memory is sent by calls of about 50 µs that the runtime does not know of. The runtime is informed only of
+// calls that may wait for a disk.
 func sendfile(socket int32, file uintptr, at, n int64, seen *seenInMemory) (int, error) {
 	if piece := seen.piece(file, at, n); piece > 0 {
 		return sendfileQuickly(socket, file, int(piece))
@@ -98,8 +98,8 @@ func sendfile(socket int32, file uintptr, at, n int64, seen *seenInMemory) (int,
 	}
 }
 
-// seenInMemory is a range of a file whose ends were found in memory, so that all of it is assumed to be there. The check costs
-// a twentieth of the time to send. It is made once for each piece.
+// seenInMemory is a range of a file whose first and last byte were found in memory, so that the whole range is assumed to be in
+// memory. The check is made once for each piece, and takes a twentieth of the time to send it.
 type seenInMemory struct{ from, to int64 }
 
 // piece returns how many of the next n bytes of file from at may be sent in one call, or 0 if they are not in memory.

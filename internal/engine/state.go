@@ -10,7 +10,7 @@ import "golang.org/x/sys/unix"
 //	state     owner             an event from epoll makes the loop...
 //	atLoop    the loop          read, or send pending output
 //	away      the goroutine     CAS away → missed
-//	missed    the goroutine     do nothing: one note is enough
+//	missed    the goroutine     do nothing: the event is recorded already
 //	waiting   the goroutine,    CAS waiting → missed, then wake the goroutine
 //	          parked in block
 //	closing   none              do nothing; the inbox has the order to close
@@ -24,26 +24,26 @@ import "golang.org/x/sys/unix"
 //	away    → waiting   the goroutine               the socket had no data
 //	waiting → missed    the loop                    an event arrived
 //	waiting → away      the goroutine               its timeout passed first
-//	any but atLoop → closing   the goroutine        it wants the connection closed
+//	any but atLoop → closing   the goroutine        it requests the close
 //	closing → atLoop    the loop                    it reads the order from its inbox
-//	atLoop  → closing   the loop                    the connection is closed, finally
+//	atLoop  → closing   the loop                    the connection is closed
 //
-// Two more states belong to one call for the connection, not to the connection:
+// Two more states belong to one call of the handler, not to the connection:
 //
 //	overdue   the input has waited for longer than Config.Limits.QueueTarget: during the call of Data
 //	          Driver.Overdue is true, and the handler refuses the request (queue.go)
 //	given back to be refused
-//	          the same for one that waited in line for a worker: away → closing with the
+//	          a request that waited too long in line for a worker: away → closing with the
 //	          order msgOverdue, since only a loop's driver refuses (line.go)
 //
-// Events are edge-triggered, so an away connection that keeps receiving does not keep its loop busy, and going away and coming
-// back costs no system call. Only if an edge arrived in between, and was noted (missed), EPOLL_CTL_MOD makes epoll look at the
-// socket again and repeat the event. The order in giveBack is: state away, MOD, CAS to atLoop. It has no gap. If the repeated
-// event is fetched before the CAS, the loop marks the connection missed, the CAS fails, and the goroutine repeats. If it is
-// fetched after the CAS, the loop owns the connection and serves it.
+// Events are edge-triggered, so an away connection that keeps receiving does not keep its loop busy, and most changes of the
+// owner cost no system call. Only if an event arrived while the connection was away (state missed), EPOLL_CTL_MOD makes epoll
+// look at the socket again and repeat the event. The order in giveBack is: state away, MOD, CAS to atLoop. No event is lost. If
+// the loop fetches the repeated event before the CAS, it sets the state missed, the CAS fails, and the goroutine repeats the
+// three steps. If the loop fetches the event after the CAS, it owns the connection and serves the event.
 //
-// Only the loop closes a descriptor, and never that of an away connection. So a goroutine may use the descriptor until its last
-// CAS, and must not touch the connection after it.
+// Only the loop closes a descriptor, and never the descriptor of an away connection. So a goroutine may use the descriptor until
+// its last CAS, and must not touch the connection after that CAS.
 const (
 	atLoop = iota
 	away
@@ -84,13 +84,13 @@ func (c *Conn) noteEvent(events uint32) bool {
 		if t := c.secure(); t != nil && events&unix.EPOLLIN != 0 && !woken {
 			c.glanceForEnd(t)
 			events = 0
-			continue // the owner may have given it back meanwhile
+			continue // the owner may have given the connection back meanwhile
 		}
 		return false
 	}
 }
 
-// giveBack returns the connection to its loop. look makes epoll repeat an event for input that the goroutine may not have
+// giveBack returns the connection to its loop. With look set, epoll repeats an event for input that the goroutine may not have
 // read.
 func (c *Conn) giveBack(look bool) {
 	l := c.loop
@@ -104,7 +104,7 @@ func (c *Conn) giveBack(look bool) {
 	for !c.state.CompareAndSwap(away, atLoop) {
 		c.state.Store(away)
 		c.lookAgain()
-		check = check || c.hasEnded() // the loop may have noted an end, see tlsend.go
+		check = check || c.hasEnded() // the loop may have detected the peer's end, see tlsend.go
 	}
 	// From here on the loop owns c; only its address is used.
 	if check || l.e.draining.Load() {

@@ -8,11 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Protocol serves one connection in place of the engine's Handler after Conn.Switch. Its calls are those of the Handler's
-// methods of the same name, with these differences. Data is called only by drivers of loops, so that application code in it
-// must be between EnterPart and Leave. It is called again when the peer has read pending output, and when the engine begins
-// to drain; the Protocol then ends the connection itself. The connection counts as busy. It is never closed for its
-// descriptor.
+// A Protocol serves one connection in place of the engine's Handler after Conn.Switch. Its methods are called like the Handler's
+// methods of the same name, with these differences. Data is called only by drivers of loops, so application code in Data must be
+// between EnterPart and Leave. Data is also called when the peer has read pending output, and when the engine begins to drain; in
+// a drain the Protocol must end the connection itself. The connection counts as busy, and is never closed to free its descriptor.
 type Protocol interface {
 	State
 
@@ -23,14 +22,16 @@ type Protocol interface {
 	// Evicted is called when there is no memory for the connection. It may append last output.
 	Evicted(d *Driver, c *Conn)
 
-	// Unsent is called after each call of send for output of the protocol: the peer has not accepted the last n bytes. The result
-	// is how many of them, from the end, the protocol takes back. Data is called when the peer accepts more. The rest is pending.
+	// Unsent is called each time that output of the protocol has been sent. The socket has not accepted the last n bytes. The
+	// protocol may take back some of them, from the end: Unsent returns their number. The engine keeps the other bytes as pending
+	// output. Data is called when the socket accepts more.
 	Unsent(n int) (takenBack int)
 
 	// Pended is called after a call of Data whose output the peer did not accept at once, with the number of bytes left.
 	Pended(bytes int64)
 
-	// Blocked is called, on any goroutine, while code between EnterPart and Leave runs that has lost its loop.
+	// Blocked is called when code between EnterPart and Leave has lost its loop. The code still runs. now is the time on the
+	// engine's clock, in ns. Blocked may be called on any goroutine.
 	Blocked(now int64)
 
 	// Abandoned is called when code between EnterPart and Leave ended in a panic, which is logged, or in runtime.Goexit.
@@ -39,8 +40,8 @@ type Protocol interface {
 	Closed()
 }
 
-// Switch passes the connection to p: for the input that this call of Data leaves, and all later events. p becomes Conn.Proto.
-// Data is called next, even without input.
+// Switch passes the connection to p, which gets the input that this call of Data does not consume, and all later events. p
+// becomes Conn.Proto. The engine calls p.Data next, even without input.
 func (c *Conn) Switch(p Protocol) {
 	c.Proto = p
 	c.Notes |= switched
@@ -59,7 +60,7 @@ func (c *Conn) protocol() Protocol {
 	return c.Proto.(Protocol)
 }
 
-// dataSwitched passes input to a protocol. A driver without a loop leaves it to one with a loop.
+// dataSwitched passes input to a protocol. A driver without a loop leaves the input to the driver of the connection's loop.
 func (d *Driver) dataSwitched(c *Conn, p Protocol, in []byte) (n int) {
 	if d.detached {
 		d.leftover = leftLater
@@ -79,11 +80,11 @@ func (c *Conn) pendedSwitched(p Protocol) {
 	}
 }
 
-// acceptSwitched continues to send Out until the peer accepts no more. sent and errno are the result of the first try. Then the
-// protocol takes back output. If done is false, the remaining Out is handled as that of other connections.
+// acceptSwitched continues to send Out until the socket accepts no more. sent and errno are the result of the first call of send.
+// Then the protocol may take back output. If done is false, the caller handles the remaining Out as for other connections.
 func (d *Driver) acceptSwitched(c *Conn, p Protocol, sent int, errno syscall.Errno) (_ int, _ syscall.Errno, done bool) {
 	for errno == 0 && sent < len(d.Out) {
-		// Only a socket that has been full makes an edge when it accepts more.
+		// epoll reports that the socket accepts more only if a call has found it full.
 		var n int
 		n, errno = send(c.fd, d.Out[sent:])
 		sent += n
@@ -106,8 +107,8 @@ func (d *Driver) acceptSwitched(c *Conn, p Protocol, sent int, errno syscall.Err
 
 // A Loop is the event loop of a connection, which never changes.
 type Loop interface {
-	// Call has the loop call f soon. f must be quick and must not block. Any goroutine may call it. It reports false if the loop
-	// has ended.
+	// Call makes the loop call f soon. f must be quick and must not block. Call returns false if the loop has ended. Safe for
+	// concurrent use.
 	Call(f func()) bool
 }
 
@@ -117,5 +118,5 @@ func (c *Conn) Loop() Loop { return c.loop }
 // Call implements Loop.
 func (l *loop) Call(f func()) bool { return l.post(message{kind: msgCall, f: f}) }
 
-// WakeHere is Wake for a function that the connection's loop calls.
+// WakeHere is Wake for a function that Loop.Call has passed to the connection's loop.
 func (c *Conn) WakeHere() { c.loop.woken(c) }

@@ -14,12 +14,12 @@ import "runtime/debug"
 //	monitor         7 → (CAS) 8          slow: the monitor passes the loop on,
 //	                                     and the driver's own CAS will fail
 //
-// The epoch also publishes the loop's fields: they are written before Enter, the monitor's CAS reads the epoch, and the fresh
-// driver starts after that.
+// The epoch also makes the loop's fields visible to the fresh driver: the old driver writes them before Enter stores the epoch,
+// the monitor's CAS reads the epoch, and the fresh driver starts after that.
 
-// Enter marks the start of code that may block. If it does not reach Leave
-// soon, the loop goes to another driver and this one becomes detached.
-// Enter and Leave must not be nested; both do nothing once detached.
+// Enter marks the start of code that may block. If the code does not reach Leave soon, the loop goes to another driver and this
+// driver becomes detached. Enter and Leave must not be nested. On a detached driver they only count the call against
+// Config.MaxWorkers.
 func (d *Driver) Enter() {
 	if d.detached {
 		d.enter()
@@ -70,8 +70,8 @@ func (d *Driver) lost() {
 	d.detached, d.taking = true, meter{}
 }
 
-// Detach gives up the loop before an operation that is known to block. It has no effect if the driver is already detached. It
-// may be called between Enter and Leave.
+// Detach gives up the loop before an operation that is known to block. It has no effect on a detached driver. It may be called
+// between Enter and Leave.
 func (d *Driver) Detach() {
 	if d.detached {
 		return
@@ -94,8 +94,8 @@ func (d *Driver) Detach() {
 	}
 }
 
-// takeOver gives the loop to a fresh driver if its driver is still in the action of the given odd epoch. collected reports whether the
-// action overlaps a garbage collection.
+// takeOver gives the loop to a fresh driver if its present driver is still in the action of the given odd epoch. collected
+// reports whether the action overlaps a garbage collection.
 func (l *loop) takeOver(epoch uint64, collected bool) bool {
 	l.takeMu.Lock()
 	defer l.takeMu.Unlock()
@@ -137,8 +137,8 @@ func (d *Driver) run() {
 	d.engine.retire(d)
 }
 
-// aborted cleans up after a call of the handler that ended in a panic or in Goexit. The connection is closed, and another
-// driver continues the loop if d still has it. The driver is not used again, because its scratch memory may be inconsistent.
+// aborted cleans up after a call of the handler that ended in a panic or in Goexit. The connection is closed. If d still drives a
+// loop, another driver continues with it. The driver is not used again, because its scratch memory may be inconsistent.
 func (d *Driver) aborted(cause any) {
 	c := d.conn
 	if cause != nil {
@@ -162,7 +162,7 @@ func (d *Driver) aborted(cause any) {
 		if again := recover(); again != nil {
 			d.engine.cfg.Logger.Error("engine: panic in Abandoned", "panic", again)
 		}
-		if !d.detached && d.epoch&1 == 1 { // Abandoned runs code of the application, too, which may end its goroutine
+		if !d.detached && d.epoch&1 == 1 { // Abandoned runs application code, which may end its goroutine, too
 			d.Leave()
 		}
 		switch {

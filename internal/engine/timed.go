@@ -10,8 +10,8 @@ import (
 )
 
 // Handler code may have a timeout (EnterFor). If it has not reached Leave by then, another driver takes the connection and
-// answers. The code continues for as long as it needs. It keeps the old driver, with its input and scratch, so it shares no memory
-// with the new driver. The driver's claim says which goroutine may use the connection:
+// answers. The late code continues for as long as it needs, on the old driver with its input and scratch, so it shares no memory
+// with the new driver. The field claim of the old driver says which goroutine may use the connection:
 //
 //	change             by           when
 //	untimed → running  the driver   EnterFor
@@ -45,7 +45,7 @@ type timeout struct {
 	*timing               // made by the first EnterFor: most workers may never have a timeout
 }
 
-// timing is the data of a timeout, needed while one is set.
+// timing is the part of a driver's timeout state that is needed only for calls with a timeout.
 type timing struct {
 	armed   atomic.Uint64              // the call that the timer is set for
 	until   atomic.Int64               // the time of the timeout, in ns since the engine was made
@@ -62,7 +62,7 @@ func (t *timeout) move(from, to uint64) bool {
 }
 
 // EnterFor is Enter with a time limit. If the code takes longer than limit, Handler.Expired is called for the connection, on
-// another goroutine and with another driver. The driver that called EnterFor has then lost the connection: see Expired.
+// another goroutine and with another driver. The driver of the late code then has lost the connection: see Expired.
 func (d *Driver) EnterFor(limit time.Duration) {
 	if d.timing == nil {
 		d.timing = new(timing)
@@ -86,7 +86,7 @@ func (d *Driver) Claim() bool {
 	return !d.hasTimeout() || d.move(running, claimed)
 }
 
-// Release ends Claim.
+// Release ends the effect of Claim.
 func (d *Driver) Release() {
 	if d.move(claimed, running) && d.armed.Load() == d.call && d.engine.now() >= d.until.Load() {
 		d.setTimer() // the timer may have found the connection claimed
@@ -105,8 +105,8 @@ func (d *Driver) LiftTimeout() bool {
 	return true
 }
 
-// TimeLeft returns the remaining time of the timeout, at least 1 ns and at most limit. A limit of 0 means none. Without a timeout
-// it returns limit.
+// TimeLeft returns the remaining time of the timeout, at least 1 ns and at most limit. A limit of 0 means no limit. Without a
+// timeout TimeLeft returns limit.
 func (d *Driver) TimeLeft(limit time.Duration) time.Duration {
 	if !d.hasTimeout() {
 		return limit
@@ -132,7 +132,7 @@ func (d *Driver) Expire() {
 // HasTimeout reports whether a timeout of EnterFor is in force.
 func (d *Driver) HasTimeout() bool { return d.hasTimeout() }
 
-// setTimer arranges for a call of timeoutPassed at the timeout. The caller is the driver, or a goroutine that takes its loop
+// setTimer arranges for a call of timeoutPassed at the timeout. The caller is the driver, or a goroutine that takes over its loop
 // and holds takeMu.
 func (d *Driver) setTimer() {
 	d.armed.Store(d.call)
@@ -193,7 +193,7 @@ func (d *Driver) yieldTo(fresh *Driver, call uint64) *Conn {
 	return d.conn
 }
 
-// answerExpired calls the handler for a connection whose driver was too slow, and closes the connection.
+// answerExpired calls the handler for a connection whose call was too late, and closes the connection.
 func (d *Driver) answerExpired(c *Conn) {
 	defer d.end(c)
 	defer func() {

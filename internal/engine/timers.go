@@ -8,8 +8,8 @@ import "time"
 // and fine enough for head, body and idle timeouts: 2^26 ns, about 67 ms.
 const tickShift = 26
 
-// wheelSlots is the wheel's horizon in ticks, about 69 s. It is a power of two. A later deadline is filed at the horizon and
-// checked again there.
+// wheelSlots is the wheel's horizon in ticks, about 69 s. It is a power of two. A connection with a later deadline is filed at
+// the horizon, where its deadline is checked again.
 const wheelSlots = 1024
 
 // secondTicks is the number of ticks in a second, rounded up.
@@ -27,15 +27,15 @@ func startOf(tick uint32) int64 { return int64(tick-1) << tickShift }
 
 // wheel is a timer wheel. Slot t mod wheelSlots has the doubly linked list of the connections to be checked at tick t.
 //
-// It is lazy: when a deadline moves later, as an idle timeout does with every request, the connection stays in its slot. At
-// its tick it is moved to the slot of the new deadline. Links are indexes into loop.conns, so the wheel does not allocate and
-// costs 8 bytes for each connection.
+// The wheel is lazy: when a deadline moves later, as an idle timeout does with every request, the connection stays in its slot.
+// At the tick of that slot it moves to the slot of the new deadline. Links are indexes into loop.conns, so the wheel does not
+// allocate and costs 8 bytes for each connection.
 //
 // Invariant: every tick in the wheel is in (done, done+wheelSlots].
 type wheel struct {
 	heads [wheelSlots]int32 // -1: empty
 	done  uint32            // all slots up to this tick have been emptied
-	next  uint32            // no connection is filed under an earlier tick; 0: none at all
+	next  uint32            // no connection is filed under an earlier tick; 0: the wheel is empty
 	count int
 }
 
@@ -124,8 +124,8 @@ func (l *loop) refileIfEarlier(c *Conn) {
 	}
 }
 
-// refileNeeded reports whether a connection that returns to its loop might be filed too late. While it was away, only its loop
-// knew where it is filed: under mark, or later by at most a second from now.
+// refileNeeded reports whether a connection that returns to its loop might be filed too late. While the connection was away, its
+// loop may have moved it in the wheel: it is filed under mark, or under a tick at most a second from now.
 func (c *Conn) refileNeeded() bool {
 	due := c.due()
 	if due == 0 {
@@ -157,7 +157,7 @@ func (d *Driver) expire(c *Conn, now uint32) bool {
 	case c.flags&flagLingering != 0:
 		c.flags |= flagCloseNow
 	case d.engine.draining.Load() && c.isSilent():
-		// end closes it.
+		// end closes the connection.
 	case c.awaitsHeader() && c.flags&flagReadable == 0:
 		d.engine.noteHeader(c, errHeaderSlow)
 	case c.greeting() && !c.awaitsHeader():
@@ -167,7 +167,7 @@ func (d *Driver) expire(c *Conn, now uint32) bool {
 		c.flags |= flagReadable
 		d.receive(c)
 	case c.flags&(flagReadable|flagAgain) != 0 && !c.rests():
-		// The peer's input waits for the server, because too much output is pending. That time does not count against the peer.
+		// Input of the peer has arrived and waits for the server. This time does not count against the peer.
 		c.deadline = now + secondTicks
 	default:
 		d.timeOut(c)

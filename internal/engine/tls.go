@@ -21,33 +21,32 @@ import (
 )
 
 // TLS is a layer between a socket and the handler, which gets the plaintext. Package crypto/tls implements it without a socket
-// (internal/tlsmem): the engine lends it the received records, and sends the records that it produces. The engine counts, bounds
-// and measures the rate of the ciphertext.
+// (internal/tlsmem): the engine lends it the received records, and sends the records that it produces. Counts, limits and rates
+// of the engine refer to the ciphertext.
 //
-//	greeting ──(a ClientHello is here)──▶ hello ──▶ shaking ──▶ open ──▶ released
+//	greeting ──(ClientHello complete)──▶ hello ──▶ shaking ──▶ open ──▶ released
 //	   loop                               in line    goroutine    as any    hijacked, or handed over
 //
-// While a loop owns a connection, its tls.Conn holds no input: no plaintext and no part of a record. The connection keeps the
-// beginning of a record in a buffer that the budget counts.
+// While a loop owns a connection, its tls.Conn holds no input: neither plaintext nor a part of a record. The connection keeps an
+// incomplete record in a buffer that the budget counts.
 
 // TLS configures TLS for the connections of a listener.
 type TLS struct {
 	// Config is as for crypto/tls. It must not be changed after ServeTLS.
 	Config *tls.Config
 
-	// Prompt asserts that Config.GetCertificate never blocks: a handshake keeps its processor during the call.
+	// Prompt asserts that Config.GetCertificate never blocks, so a handshake keeps its processor during the call.
 	Prompt bool
 
-	// Timeout limits the time from the beginning of a connection to the end of its handshake. Default: that of
-	// [Config.OpenTimeout].
+	// Timeout limits the time from the beginning of a connection to the end of its handshake. Default: [Config.OpenTimeout].
 	Timeout time.Duration
 
 	// NotTLS is the answer to a client that sends clear text. Default: none.
 	NotTLS []byte
 
-	// Other is called after each handshake with the negotiated protocol (ALPN, "" for none). It returns nil if the handler
-	// serves that protocol. Otherwise it returns the function that takes over the connection, on a goroutine of its own.
-	// Default: the handler serves all.
+	// Other is called after each handshake with the negotiated protocol (ALPN, "" for none). It returns nil if the handler serves
+	// that protocol. Otherwise it returns a function that takes over the connection; the engine calls the function on a goroutine
+	// of its own. Default: the handler serves all protocols.
 	Other func(proto string) func(*Agreed)
 }
 
@@ -55,9 +54,10 @@ type TLS struct {
 type Agreed struct {
 	// Socket is the socket, with all deadlines cleared.
 	Socket net.Conn
-	// Secure returns the TLS connection on top of socket, which is Socket or a wrapper of it. It must be called once.
+	// Secure returns the TLS connection on top of socket. The argument must be Socket or a wrapper of Socket. Secure must be
+	// called once.
 	Secure func(socket net.Conn) *tls.Conn
-	// Remote is the client's address. It differs from that of Socket if a proxy relays the connection.
+	// Remote is the client's address. It differs from the remote address of Socket if a proxy relays the connection.
 	Remote netip.AddrPort
 	// Closed must be called once, when the connection is closed; until then the connection counts as open.
 	Closed func()
@@ -72,14 +72,14 @@ type secureConn struct {
 // tlsState is the TLS state of a connection. It has the same owner as the Conn.
 type tlsState struct {
 	on    *TLS
-	conn  *tlsmem.Conn // since the handshake
+	conn  *tlsmem.Conn // set at the beginning of the handshake
 	buf   *buffer      // received records, or nil
 	lent  int          // length of the prefix of buf that was lent to conn
 	idle  int          // bytes of records since the last one that carried plaintext
 	phase tlsPhase
 	proto string // the negotiated protocol, "" for none
 	suite uint16 // the suite negotiated by TLS 1.2, 0 for later versions
-	left  bool   // conn may hold plaintext for which a Read had no room, or an error of its own
+	left  bool   // conn may hold plaintext that the last Read had no room for, or an error that it has not returned
 	ended bool   // the peer has sent close_notify
 	bye   bool   // close_notify was sent to the peer
 
@@ -90,8 +90,8 @@ type tlsState struct {
 
 	mu    sync.Mutex  // held by the user of the TLS state while the connection is away, see tlsend.go
 	used  bool        // the owner holds mu
-	noted atomic.Bool // the loop failed to lock mu; the holder then looks for the end
-	early []byte      // plaintext that was found in the search for the end
+	noted atomic.Bool // the loop could not lock mu; the goroutine that holds mu then checks for the peer's end
+	early []byte      // plaintext that was read in a check for the peer's end
 
 	unseen bool // bytes may have arrived that were not checked for the peer's end
 }
@@ -106,8 +106,8 @@ const (
 	tlsReleased // no output is encrypted any more
 )
 
-// maxIdleRecords bounds the bytes that a peer may send without plaintext. Package crypto/tls keeps the beginning of a handshake
-// message; after the handshake such messages are a few bytes long.
+// maxIdleRecords bounds the bytes of records that a peer may send in a row without any plaintext for the handler. Package
+// crypto/tls buffers an incomplete handshake message; after the handshake such messages are only a few bytes long.
 const maxIdleRecords = 64 << 10
 
 // newConn returns a connection of a listener.
@@ -122,15 +122,16 @@ func newConn(ln *listener, fd int32) *Conn {
 	return &s.Conn
 }
 
-// secureMemory is the memory of an open connection with TLS in bytes, including that of crypto/tls. It is not charged to the
-// budget. This memory is the same for every client, so it is no reason to evict one.
+// secureMemory is the memory of an open connection with TLS in bytes, including the memory of crypto/tls. It is not charged to
+// the budget: it is the same for every client, so it is no reason to evict one.
 const secureMemory = 6 << 10
 
-// count counts a connection after its handshake, and closes idle connections if there are too many.
+// count counts a connection with TLS after its handshake. If these connections use too much memory, it makes the loops close idle
+// ones.
 func (t *tlsState) count(e *Engine) {
 	t.held = true
 	e.secured.Add(1)
-	if e.tooSecure() && e.idlePosted.CompareAndSwap(false, true) {
+	if e.overSecureMemory() && e.idlePosted.CompareAndSwap(false, true) {
 		e.broadcast(message{kind: msgDropIdle})
 	}
 }
@@ -143,19 +144,19 @@ func (t *tlsState) uncount(e *Engine) {
 	}
 }
 
-// tooSecure reports whether connections with TLS take more memory than they may.
-func (e *Engine) tooSecure() bool {
+// overSecureMemory reports whether connections with TLS use more than Config.SecureMemory.
+func (e *Engine) overSecureMemory() bool {
 	return e.cfg.SecureMemory > 0 && e.secured.Load()*secureMemory > e.cfg.SecureMemory
 }
 
-// A connection's generation is even without TLS and odd with TLS. It does not change once the connection belongs to a loop.
+// Conn.gen is even without TLS and odd with TLS. It does not change any more when the connection belongs to a loop.
 const (
 	genSecure = 1
 	genStep   = 2
 )
 
-// TLS returns the result of the handshake, always the same pointer, or nil without TLS. It is safe for concurrent use after the
-// first call of the handler for the connection.
+// TLS returns the state of the connection after its handshake, or nil without TLS. All calls return the same pointer; the caller
+// must not change the state. It is safe for concurrent use after the first call of the handler for the connection.
 func (c *Conn) TLS() *tls.ConnectionState {
 	t := c.secure()
 	if t == nil || t.conn == nil {
@@ -176,7 +177,7 @@ func (c *Conn) Protocol() string {
 	return ""
 }
 
-// Suite returns the cipher suite negotiated by TLS 1.2 or earlier. It is 0 for later versions, whose suites are all allowed
+// Suite returns the cipher suite negotiated by TLS 1.2 or earlier. It returns 0 for later versions, whose suites are all allowed
 // in HTTP/2.
 func (c *Conn) Suite() uint16 {
 	if t := c.secure(); t != nil {
@@ -205,7 +206,7 @@ func (c *Conn) greeting() bool {
 	return t != nil && t.phase == tlsGreeting
 }
 
-// hasEnded reports whether the peer has sent close_notify, which causes no event.
+// hasEnded reports whether the peer has sent close_notify. epoll does not report that.
 func (c *Conn) hasEnded() bool {
 	t := c.secure()
 	if t == nil {
@@ -216,9 +217,9 @@ func (c *Conn) hasEnded() bool {
 	return t.ended
 }
 
-// saysGoodbye reports whether the unread bytes of a peer that has shut down its sending side are just a close_notify, judging
-// by their number. Safe for concurrent use.
-func (c *Conn) saysGoodbye(unread int) bool {
+// onlyAlert reports whether the unread bytes of a peer that has shut down its sending side are a single alert, which then is a
+// close_notify. It judges by the record header and the number of bytes. Safe for concurrent use.
+func (c *Conn) onlyAlert(unread int) bool {
 	if c.secure() == nil {
 		return false
 	}
@@ -247,7 +248,7 @@ func (d *Driver) greet(c *Conn, t *tlsState) {
 	have += n
 	greeting := tlsmem.Greet(raw[:have])
 	if greeting == tlsmem.NotTLS {
-		d.engine.noteTLS(admission.ClearText, c, "clients have sent clear text where TLS is spoken", nil)
+		d.engine.noteTLS(admission.ClearText, c, "clients have sent clear text to a TLS listener", nil)
 		d.sendRaw(c, t.on.NotTLS)
 		c.flags |= flagCloseAfter | flagLinger
 		return
@@ -274,7 +275,7 @@ func (c *Conn) tookIn(n int, errno syscall.Errno, short bool) bool {
 	return false
 }
 
-// greetedTooSlowly ends a connection whose client has not sent a ClientHello in time.
+// greetedTooSlowly closes a connection whose client has not sent a complete ClientHello in time.
 func (d *Driver) greetedTooSlowly(c *Conn) {
 	if t := c.secure(); t.buf != nil {
 		d.engine.noteTLS(admission.SlowHandshake, c, "clients were too slow with their TLS handshakes", nil)
@@ -310,7 +311,7 @@ func netAddr(c *Conn, local bool) net.Addr {
 	return net.TCPAddrFromAddrPort(c.RemoteAddr())
 }
 
-// records returns the received records that are not lent.
+// records returns the received bytes that have not been lent to crypto/tls.
 func (t *tlsState) records() []byte {
 	if t.buf == nil {
 		return nil
@@ -318,7 +319,7 @@ func (t *tlsState) records() []byte {
 	return t.buf.b[t.lent:]
 }
 
-// keepRecords replaces the kept records by b, which may share their memory.
+// keepRecords replaces the kept records by a copy of b, which may be a part of them.
 func (t *tlsState) keepRecords(c *Conn, b []byte) {
 	old := t.buf
 	t.buf, t.lent = nil, 0

@@ -15,18 +15,20 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
-// The application's functions that a handshake calls may block: on a store of certificates, or on a service that has the key
-// or checks certificates. They need no processor meanwhile, so another handshake gets it:
+// Functions of the application that a handshake calls may block, for example on a store of certificates, or on a service that has
+// the key or checks certificates. If such a call takes long, another handshake gets the processor:
 //
-//	running ──▶ calls ──▶ for longer than quickCall, without a processor ──▶ in line to continue ──▶ running
+//	running ──▶ in a call ──(quickCall)──▶ without a processor ──(the call returns)──▶ in line to continue ──▶ running
 //
-// Some of these functions get the connection for which they are called (ClientHelloInfo.Conn). If config has other functions,
-// each handshake gets its own config, with wrappers of them. Functions that seal and open sessions keep the processor.
+// The functions are wrapped, and a wrapper must know its handshake. Some functions get the connection for which they are called
+// (ClientHelloInfo.Conn). If config has other functions, each handshake gets its own config with its own wrappers. Functions that
+// encrypt and decrypt session tickets are not wrapped.
 
-// quickCall is the time for which a call may keep a processor. Most calls that do not block take less.
+// quickCall is the time for which a call keeps the processor. Most calls that do not block take less.
 const quickCall = time.Millisecond
 
-// call calls f, a function of the application.
+// call calls f, a function of the application. If f runs for longer than quickCall, h gives up its processor, and call waits for
+// another one after f.
 func (h *handshake) call(f func()) {
 	s := &h.e.handshakes
 	var away, over bool // under s.mu
@@ -53,8 +55,8 @@ func (h *handshake) call(f func()) {
 	f()
 }
 
-// withAppCalls returns a copy of config in which call calls the application's functions. If prompt is set, GetCertificate is
-// unchanged: reading the clock costs some 3 % of a handshake.
+// withAppCalls returns a copy of config whose functions of the application are wrapped, so that handshake.call calls them. If
+// prompt is set, GetCertificate is not wrapped: the wrapper reads the clock, which takes about 3 % of the time of a handshake.
 func withAppCalls(config *tls.Config, prompt bool) *tls.Config {
 	all := config.Clone()
 	callNamed(all)
@@ -111,7 +113,7 @@ func callNamed(config *tls.Config) {
 	}
 }
 
-// isBound reports whether config has functions that do not get the connection.
+// isBound reports whether config has functions that do not get the connection, or remote keys.
 func isBound(config *tls.Config) bool {
 	for i := range config.Certificates {
 		if isRemote(config.Certificates[i].PrivateKey) {
@@ -121,7 +123,7 @@ func isBound(config *tls.Config) bool {
 	return config.VerifyPeerCertificate != nil || config.VerifyConnection != nil
 }
 
-// bind wraps the functions in config that do not get the connection. The config belongs only to h.
+// bind wraps the functions and remote keys in config that do not get the connection. config belongs to h only.
 func (h *handshake) bind(config *tls.Config) {
 	if verify := config.VerifyPeerCertificate; verify != nil {
 		config.VerifyPeerCertificate = func(raw [][]byte, chains [][]*x509.Certificate) (err error) {
@@ -152,7 +154,7 @@ func isRemote(key crypto.PrivateKey) bool {
 	return ok
 }
 
-// key returns a key whose operations h calls.
+// key wraps a remote key so that its operations run in h.call. It returns other keys unchanged.
 func (h *handshake) key(key crypto.PrivateKey) crypto.PrivateKey {
 	if !isRemote(key) {
 		return key

@@ -9,12 +9,12 @@ import (
 )
 
 // In TLS a peer ends its side with a record (close_notify), and may leave its socket open. During a call of the handler the
-// socket is not read. Therefore, if that call requests a notice of a hangup (Conn.SetHangup), the goroutine that detects new bytes
-// checks whether they are a close_notify. As on net/http, only the next record is checked.
+// socket is not read. Therefore, if that call has set a function for a hangup (Conn.SetHangup), the goroutine that detects new
+// bytes checks whether they are a close_notify. As on net/http, only the next record is checked.
 //
-// For this check the loop may briefly use the TLS state of a connection that is away, under tlsState.mu. The owner holds the
-// lock in every method that uses TLS, except while that waits. The loop never waits for the lock: it leaves a note
-// (tlsState.noted).
+// For this check the loop may briefly use the TLS state of a connection that is away, under tlsState.mu. The owner holds the lock
+// in every method that uses TLS, except while the method waits. The loop never waits for the lock: if it is not free, the loop
+// sets tlsState.noted, and the owner does the check.
 
 // maxAlert bounds the length of a sealed alert in bytes: two bytes and the overhead of any suite.
 const maxAlert = 64
@@ -22,8 +22,7 @@ const maxAlert = 64
 // sealedAlert13 is the length of a sealed alert in TLS 1.3, whose records do not show their type.
 const sealedAlert13 = 2 + 1 + 16
 
-// useTLS begins a use of the connection's TLS state by its owner, which is without a loop. It returns nil for a connection
-// without TLS.
+// useTLS begins a use of the connection's TLS state by an owner without a loop. It returns nil for a connection without TLS.
 func (c *Conn) useTLS() *tlsState {
 	t := c.secure()
 	if t != nil {
@@ -32,7 +31,7 @@ func (c *Conn) useTLS() *tlsState {
 	return t
 }
 
-// doneTLS ends the use.
+// doneTLS ends the use of t, which useTLS has returned.
 func (c *Conn) doneTLS(t *tlsState) {
 	if t == nil {
 		return
@@ -47,14 +46,14 @@ func (c *Conn) doneTLS(t *tlsState) {
 func (t *tlsState) lock()   { t.mu.Lock(); t.used = true }
 func (t *tlsState) unlock() { t.used = false; t.mu.Unlock() }
 
-// awaitLook waits until the loop has finished its check for the peer's end, if there is one.
+// awaitLook waits until the loop has finished its check for the peer's end, if it is making one.
 func (t *tlsState) awaitLook() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 }
 
-// pauseTLS releases the connection's TLS state while its owner waits, if the owner uses it. It returns the function that ends
-// the pause.
+// pauseTLS releases the lock of the connection's TLS state while its owner waits, if the owner holds it. It returns the function
+// that takes the lock again.
 func (c *Conn) pauseTLS() (goOn func()) {
 	t := c.secure()
 	if t == nil || !t.used {
@@ -85,7 +84,7 @@ func (c *Conn) glanceForEnd(t *tlsState) {
 	if !t.mu.TryLock() {
 		t.noted.Store(true)
 		if !t.mu.TryLock() {
-			return // the holder checks when it unlocks
+			return // the owner checks when it unlocks
 		}
 		t.noted.Store(false)
 	}
@@ -96,8 +95,8 @@ func (c *Conn) glanceForEnd(t *tlsState) {
 	}
 }
 
-// endIsNext opens the next record if that may be the peer's end, and reports whether it is. Other plaintext is stored in
-// t.early. t.mu is held.
+// endIsNext decrypts the next record if it may be the peer's close_notify, and reports whether the peer has ended. Plaintext that
+// it finds is stored in t.early. The caller holds t.mu.
 func (t *tlsState) endIsNext(c *Conn) bool {
 	if t.phase != tlsOpen || t.ended {
 		return t.ended
@@ -139,8 +138,8 @@ func (t *tlsState) endIsNext(c *Conn) bool {
 	return t.readAhead()
 }
 
-// isUnseen reports whether the peer's end may be next without an event for it: the end arrived with input that the owner has
-// read since, or before the owner had read that input.
+// isUnseen reports whether the peer's close_notify may be the next record although no further event will report it: close_notify
+// may have arrived together with input that the owner has read since.
 func (t *tlsState) isUnseen() bool {
 	if !t.unseen || t.phase != tlsOpen || t.ended || len(t.early) > 0 || len(t.conn.Lent()) > 0 {
 		return false
@@ -156,12 +155,12 @@ func (t *tlsState) readAhead() (over bool) {
 	t.early = append(t.early, b[:n]...)
 	t.ended = err == io.EOF
 	failed := err != nil && !t.ended && !tlsmem.NeedsMore(err)
-	t.left = err == nil || failed // the next Read of the owner reports the end
+	t.left = err == nil || failed // the next Read of the owner returns the error
 	return t.ended || failed
 }
 
-// keptAlert returns the length of the first kept record if it is complete and may be an alert, else 0. It reads the missing
-// bytes of the record if they have arrived.
+// keptAlert returns the length of the first kept record if the record may be an alert and is complete, otherwise 0. If bytes of
+// the record are missing and have arrived, it reads them first.
 func (t *tlsState) keptAlert(c *Conn) int {
 	for {
 		kept := t.records()
@@ -183,7 +182,7 @@ func (t *tlsState) keptAlert(c *Conn) int {
 	}
 }
 
-// alertLen returns the length of the record at the beginning of b if it may be an alert, else 0.
+// alertLen returns the length of the record at the beginning of b if the record may be an alert, otherwise 0.
 func alertLen(b []byte) int {
 	if len(b) < 5 {
 		return 0
@@ -196,8 +195,8 @@ func alertLen(b []byte) int {
 	return 5 + length
 }
 
-// beforeAlert returns the length of the complete records at the beginning of b that are lent together. They end before a record
-// that may be an alert; that one is lent alone, so it is known when it is next.
+// beforeAlert returns the length of the complete records at the beginning of b that are lent together. A record that may be an
+// alert is lent alone, so that it is known when the alert is the next record.
 func beforeAlert(b []byte) int {
 	n := 0
 	for n < len(b) {
@@ -216,8 +215,8 @@ func beforeAlert(b []byte) int {
 	return n
 }
 
-// Unread returns the bytes that were read ahead. These bytes follow the input of this call and the results of Read. There are only a few,
-// and usually none.
+// Unread returns plaintext that the check for the peer's end has read. These bytes follow the input of this call and the results
+// of Read. Usually there are none, and never more than a few.
 func (c *Conn) Unread() []byte {
 	t := c.useTLS()
 	if t == nil {

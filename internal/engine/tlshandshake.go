@@ -29,14 +29,14 @@ type handshake struct {
 	source *handshakeSource
 	kind   handshakeKind
 	until  int64         // its deadline, 0 for none
-	begin  chan struct{} // receives when it gets a processor; capacity 1
-	since  int64         // when it began to compute or to wait for its client; under handshakes.mu
-	given  bool          // it was ended to make room for others; under handshakes.mu
-	fault  error         // the engine's reason to end it, nil if crypto/tls decided that
+	begin  chan struct{} // gets a value when the handshake gets a processor; capacity 1
+	since  int64         // when the handshake began to compute or to wait for its client; under handshakes.mu
+	given  bool          // giveUp has ended the handshake to make room for others; under handshakes.mu
+	fault  error         // the engine's reason to end the handshake; nil if crypto/tls ended it
 }
 
-// errGivenUp fails a handshake that waits for its client while others need the room.
-var errGivenUp = errors.New("the client has kept others waiting")
+// errGivenUp ends a handshake that waits for its client while other handshakes need the room.
+var errGivenUp = errors.New("the client was slow, and other clients waited")
 
 // perform is the goroutine of a handshake.
 func (h *handshake) perform() {
@@ -79,7 +79,7 @@ func (h *handshake) perform() {
 func (c *Conn) handshakeUntil() int64 {
 	e := c.loop.e
 	if c.deadline == 0 || e.draining.Load() { // in a drain c.deadline is for connections without requests
-		return e.patience(c.openTimeout(e))
+		return e.timeoutAt(c.openTimeout(e))
 	}
 	return startOf(c.deadline)
 }
@@ -101,7 +101,7 @@ func (h *handshake) run() error {
 	return h.flush(out)
 }
 
-// lendRecords lends the received whole records to crypto/tls. It reports whether there were any.
+// lendRecords lends the complete received records to crypto/tls. It reports whether there were any.
 func (h *handshake) lendRecords() bool {
 	t := h.t
 	whole := tlsmem.InHandshake(t.records())
@@ -113,7 +113,7 @@ func (h *handshake) lendRecords() bool {
 	return true
 }
 
-// more sends the output of crypto/tls, and waits for the client's reply.
+// more is called when crypto/tls needs input. It sends the output of crypto/tls, and waits for the client's reply.
 func (h *handshake) more() error {
 	out := h.t.conn.Out
 	h.t.conn.Out = out[:0]
@@ -140,7 +140,7 @@ func (h *handshake) more() error {
 	return nil
 }
 
-// wait waits for the client, without a processor.
+// wait waits for the client. Meanwhile the handshake has no processor.
 func (h *handshake) wait(wants int) error {
 	c := h.c
 	if c.ended() {
@@ -165,8 +165,7 @@ func (h *handshake) wait(wants int) error {
 	return err
 }
 
-// flush sends b, and waits while the socket is full. Only a handshake with long certificate chains exceeds the room of a
-// socket.
+// flush sends b, and waits while the socket is full, which happens only with long certificate chains.
 func (h *handshake) flush(b []byte) error {
 	for len(b) > 0 {
 		n, errno := send(h.c.fd, b)
@@ -185,12 +184,12 @@ func (h *handshake) flush(b []byte) error {
 	return nil
 }
 
-// fail ends the connection, after the alert of crypto/tls, if there is one.
+// fail ends the connection because of err. If crypto/tls has made an alert, fail sends it first.
 func (h *handshake) fail(err error) {
 	c, t := h.c, h.t
 	reason, what := admission.TLSError, "TLS handshakes have failed"
 	switch {
-	case h.fault == ErrNoRoom: // it was counted where it occurred
+	case h.fault == ErrNoRoom: // already counted by Conn.ended
 		reason, what = admission.LargestHolder, ""
 	case h.fault != nil:
 		reason, what = admission.SlowHandshake, "clients were too slow with their TLS handshakes"
@@ -211,8 +210,9 @@ func (h *handshake) fail(err error) {
 	c.flags |= flagCloseAfter | flagLinger
 }
 
-// open begins to serve the connection. If TLS.Other accepts the negotiated protocol, open returns the function that passes the
-// connection on. That function must be called after the engine has released the connection.
+// open is called after a successful handshake. If TLS.Other takes connections of the negotiated protocol, open returns the
+// function that passes the connection on; it must be called after the engine has released the connection. Otherwise the engine
+// serves the connection.
 func (h *handshake) open() (other func()) {
 	c, t := h.c, h.t
 	t.phase = tlsOpen
@@ -247,8 +247,8 @@ func (h *handshake) open() (other func()) {
 	return nil
 }
 
-// takeSecure removes the socket from the engine. It returns the socket, and a function that makes a *tls.Conn which includes
-// the input that crypto/tls has not read yet.
+// takeSecure removes the socket from the engine. It returns the socket, and a function that makes a *tls.Conn. The *tls.Conn
+// reads the input that the engine has received and crypto/tls has not, before the input of the socket.
 func (c *Conn) takeSecure(t *tlsState) (socket net.Conn, secure func(net.Conn) *tls.Conn, err error) {
 	socket, err = c.takeSocket()
 	if err != nil {
@@ -261,6 +261,6 @@ func (c *Conn) takeSecure(t *tlsState) (socket net.Conn, secure func(net.Conn) *
 	return socket, func(socket net.Conn) *tls.Conn { return conn.Attach(socket, rest) }, nil
 }
 
-// LocalNetAddr and RemoteNetAddr are for crypto/tls, which passes them to code that chooses certificates.
+// LocalNetAddr and RemoteNetAddr return the addresses that crypto/tls passes to code that chooses certificates.
 func (h *handshake) LocalNetAddr() net.Addr  { return netAddr(h.c, true) }
 func (h *handshake) RemoteNetAddr() net.Addr { return netAddr(h.c, false) }

@@ -18,29 +18,29 @@ import (
 //
 //	line ──▶ running ◀──▶ waiting for its client ──▶ over
 //
-// A handshake has a processor only while it computes. Handshakes that continue have precedence over new ones. Code of the
-// application may block in a way that tlscalls.go does not notice. A handshake that keeps its processor for longer than any
-// computation takes is therefore not counted until that code returns.
+// A handshake has a processor only while it computes. Handshakes that continue have precedence over new ones. Application code
+// may block in a way that tlscalls.go does not notice. Therefore a handshake that keeps its processor for longer than any
+// computation takes does not count as running until that code returns.
 //
-// Clients that resume a session have a line of their own. Overload control judges each line by itself. While both have
-// handshakes, the lines alternate: a flood of full handshakes does not delay clients that resume, and a flood of made-up
-// sessions, which cost their sender nothing, takes half of the processor time at most.
+// Clients that resume a session have a line of their own. Each line has its own overload control. While both lines have
+// handshakes, they alternate: a flood of full handshakes does not delay clients that resume a session, and a flood of made-up
+// sessions, which cost their sender nothing, takes at most half of the processor time.
 //
-// The memory for handshakes bounds how many may have begun; neither kind can have all of it. When no other handshake can begin, a
-// handshake that waits for its client is ended. It belongs to the address with most handshakes, and is the one of that address that
-// has waited longest. So clients that stop in the middle displace handshakes of their address, and from other addresses only up to
-// an equal share.
+// The memory for handshakes bounds the number of handshakes that have begun and are not over. Neither kind can use all of this
+// memory. At the bound, the engine ends a handshake that waits for its client: the longest-waiting one of the address with the
+// most handshakes. So clients that stop in the middle of a handshake displace handshakes of other addresses only until these
+// addresses have about as many handshakes.
 type handshakes struct {
 	e    *Engine
 	most int  // processors for handshakes
-	only bool // there is one processor: handshakes have it until the time until, then the loop has a turn
+	only bool // there is only one processor: handshakes have it until the time until, then the loop has a turn
 
 	mu      sync.Mutex
 	running []*handshake
-	back    []*handshake // they wait for a processor to continue
-	waiting []*handshake // they wait for their clients, the longest first
+	back    []*handshake // these wait for a processor to continue
+	waiting []*handshake // these wait for their clients; the longest wait is first
 	begun   int
-	given   int // the number of these that were given up
+	given   int // the number of begun handshakes that were given up and have not ended yet
 	sources map[admission.AddressKey]*handshakeSource
 	lines   [handshakeKinds]handshakeLine
 	latest  handshakeKind // the kind that began last
@@ -49,12 +49,12 @@ type handshakes struct {
 	watched bool
 }
 
-// A handshakeKind is the kind of handshake for which a client asks. The actual handshake may be of the other kind.
+// A handshakeKind is the kind of handshake that a client requests. The handshake that follows may be of the other kind.
 type handshakeKind uint8
 
 const (
 	handshakeWhole  handshakeKind = iota
-	handshakeResume               // its ClientHello has a session
+	handshakeResume               // the ClientHello offers a session
 	handshakeKinds
 )
 
@@ -63,19 +63,20 @@ const (
 	handshakeMemory = 40 << 10
 	// handshakeLeft is the approximate number of bytes that a client still has to send after the server's flight.
 	handshakeLeft = 100
-	// Handshakes may use one part in handshakeShare of the budget, but at least minHandshakes may always have begun.
+	// Handshakes may use one part in handshakeShare of the budget. The limit of a kind is at least
+	// minHandshakes.
 	handshakeShare = 2
 	minHandshakes  = 64
-	// One part in handshakeReserve of that is reserved for each kind.
+	// One part in handshakeReserve of the handshakes is reserved for each kind.
 	handshakeReserve = 4
 
-	// A handshake may wait handshakeTarget times as long as a request before any is refused; the same holds for how long its line
-	// may stand. A refused client returns with another handshake. If many clients connect at once, each is served sooner than
-	// it could return.
+	// The times after which overload control refuses handshakes are handshakeTarget times as long as for requests. A refused
+	// client comes back with a new handshake, so if many clients connect at once, each is served sooner by waiting than by coming
+	// back.
 	handshakeTarget = 20
 
-	// longHandshake limits how long a handshake counts as using its processor, in ns. It is some twenty times the time for the
-	// slowest of the usual keys.
+	// longHandshake is the maximum time, in ns, for which a handshake counts as using its processor. It is about twenty times the
+	// time that the slowest of the usual keys takes.
 	longHandshake = int64(20 * time.Millisecond)
 	// patientHandshake is the minimum time, in ns, to wait for a client before its handshake is ended to make room. A lost packet
 	// is sent again after a second (RFC 6298, section 2.1).
@@ -92,7 +93,7 @@ func (s *handshakes) init(e *Engine) {
 	}
 }
 
-// room returns how many handshakes may have begun, of one kind and in total.
+// room returns the maximum number of begun handshakes, of one kind and of both.
 func (s *handshakes) room() (kind, all int) {
 	bound := s.e.cfg.Budget.Bound()
 	if bound <= 0 {
@@ -111,7 +112,7 @@ func (s *handshakes) queued() (n int) {
 	return n
 }
 
-// kind returns the kind of handshake for which the ClientHello of c asks.
+// kind returns the kind of handshake that the received ClientHello requests.
 func (t *tlsState) kind() handshakeKind {
 	if !t.on.Config.SessionTicketsDisabled && tlsmem.AsksToResume(t.records()) {
 		return handshakeResume
@@ -129,7 +130,7 @@ func (s *handshakes) submit(c *Conn) {
 	s.next()
 }
 
-// next gives free processors to the handshakes whose turn it is. s.mu is held.
+// next gives free processors to handshakes: first to those that continue, then to those in line. s.mu is held.
 func (s *handshakes) next() {
 	for len(s.running) < s.most {
 		if len(s.back) > 0 {
@@ -150,7 +151,7 @@ func (s *handshakes) next() {
 	s.scheduleJudge()
 }
 
-// nextKind returns the kind whose turn it is to begin: if both can begin, not the latest. s.mu is held.
+// nextKind returns the kind of which a handshake begins next. If both kinds can begin, they alternate. s.mu is held.
 func (s *handshakes) nextKind() (kind handshakeKind, ok bool) {
 	if other := handshakeKinds - 1 - s.latest; s.mayBegin(other) {
 		return other, true
@@ -183,25 +184,25 @@ func (s *handshakes) beginNext(kind handshakeKind) *handshake {
 	return h
 }
 
-// newestFirst reports whether the latest in line begin first. s.mu is held.
+// newestFirst reports whether the newest handshakes in the line begin first. s.mu is held.
 func (s *handshakes) newestFirst(l *handshakeLine) bool {
 	return l.control.Overloaded() || s.stalled(l)
 }
 
-// stalled reports whether a line does not move because clients that stopped in the middle have all its room, and its oldest
-// handshake has waited for at least patientHandshake. More such clients are probably at the front, so the newest handshake goes
-// next: its client is the likeliest to continue. s.mu is held.
+// stalled reports whether a line does not move because clients that stopped in the middle of a handshake use all its room, and
+// its oldest handshake has waited for at least patientHandshake. More such clients are probably at the front of the line. So the
+// newest handshake begins next, because its client is the most likely to continue. s.mu is held.
 func (s *handshakes) stalled(l *handshakeLine) bool {
 	most, all := s.room()
 	return (l.begun+1 >= most || s.begun+1 >= all) && int64(l.oldest(s.e.now())) >= patientHandshake
 }
 
-// maxPassed bounds the number of sources for which makeRoom tries to make room, one after the other.
+// maxPassed bounds the number of sources that displaces checks.
 const maxPassed = 16
 
-// makeRoom ends a handshake that waits for its client, if those of a kind cannot begin. If that kind has all the room it may have,
-// a handshake of the same kind is ended. It belongs to the address with most handshakes. It is ended at once if the address of the
-// next handshake then has fewer, too. s.mu is held.
+// makeRoom is called when no handshake of a kind can begin. It ends a handshake that waits for its client, of the address with
+// the most handshakes. At the limit of the kind, that is a handshake of the same kind. The handshake must have waited for
+// patientHandshake, unless the address of the next handshake has clearly fewer handshakes. s.mu is held.
 func (s *handshakes) makeRoom(kind handshakeKind) {
 	l := &s.lines[kind]
 	if l.all.Len() == 0 || s.mayBegin(kind) || s.given >= s.queued() {
@@ -214,8 +215,8 @@ func (s *handshakes) makeRoom(kind handshakeKind) {
 	}
 }
 
-// maxWaiting returns a handshake that waits for its client: the longest-waiting handshake of the source with most handshakes.
-// It returns nil if there is none. s.mu is held.
+// maxWaiting returns the longest-waiting handshake of the source with the most handshakes, among those handshakes that wait for
+// their client and for which may returns true. It returns nil if there is none. s.mu is held.
 func (s *handshakes) maxWaiting(may func(*handshake) bool) (most *handshake) {
 	for _, h := range s.waiting {
 		if may(h) && (most == nil || h.source.begun > most.source.begun) {
@@ -234,8 +235,8 @@ func (s *handshakes) giveUp(h *handshake) {
 	h.c.loop.post(message{kind: msgLook, conn: h.c})
 }
 
-// displaces reports whether the next in line may at once displace a handshake of from, the source with most handshakes. It skips
-// sources with about as many. s.mu is held.
+// displaces reports whether the next handshake in line may at once displace a handshake of from, the source with the most
+// handshakes. Sources in line with about as many handshakes lose their turn. s.mu is held.
 func (s *handshakes) displaces(l *handshakeLine, from *handshakeSource) bool {
 	newest := s.newestFirst(l)
 	for range min(maxPassed, l.sources.Len()) {
@@ -263,7 +264,8 @@ func (s *handshakes) scheduleJudge() {
 
 const lookAtHandshakes = 10 * time.Millisecond
 
-// judge is called by the timer. It stops counting handshakes that block, and closes connections that have waited too long.
+// judge is called by the timer. It stops counting handshakes that block, and closes connections that have waited too long in
+// line.
 func (s *handshakes) judge() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -292,7 +294,7 @@ func (s *handshakes) judgeLine(l *handshakeLine, now int64) {
 	}
 }
 
-// pause releases the processor of h, which is about to wait for its client.
+// pause gives up the processor of h, which is about to wait for its client.
 func (s *handshakes) pause(h *handshake) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -307,7 +309,7 @@ func (s *handshakes) goOn(h *handshake) bool {
 	s.mu.Lock()
 	s.waiting = remove(s.waiting, h)
 	if h.given {
-		s.run(h) // it only has to end
+		s.run(h) // h still has to end
 		s.mu.Unlock()
 		return false
 	}
@@ -318,7 +320,7 @@ func (s *handshakes) goOn(h *handshake) bool {
 	return true
 }
 
-// end ends the accounting of h, which is over.
+// end ends the accounting of h, which has ended.
 func (s *handshakes) end(h *handshake) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -334,20 +336,20 @@ func (s *handshakes) end(h *handshake) {
 	s.leave(h)
 }
 
-// leave gives the processor of h to another handshake. With only one processor, a loop gets it first if the handshakes have
-// used up their time. Otherwise goroutines would run one after another without a look at the sockets: the runtime polls them
-// when it has nothing to run, or every 10 ms. s.mu is held.
+// leave gives the processor of h to another handshake. If the machine has only one processor and the handshakes have used up
+// their time, a loop gets the processor first. Otherwise handshakes would run one after another while no loop reads its sockets:
+// the runtime polls the sockets only when it has nothing to run, or every 10 ms. s.mu is held.
 func (s *handshakes) leave(h *handshake) {
 	if s.only && len(s.back)+s.queued() > 0 && s.e.now() >= s.until {
-		s.scheduleJudge() // in case the loop ends
+		s.scheduleJudge() // in case the loop ends before it calls loopServed
 		h.c.loop.post(message{kind: msgHandshake})
 		return
 	}
 	s.next()
 }
 
-// loopServed is called when a loop has served its ready connections, which took so many ns. Handshakes get the same time from now on,
-// and at least one of them has a turn.
+// loopServed is called when a loop has served its ready connections; took is the time that this took, in ns. From now on
+// handshakes get the same time, and at least one of them runs.
 func (s *handshakes) loopServed(now, took int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tlsmem"
 )
 
-// receiveTLS is receive for a connection with TLS. Records are opened in place: their plaintext is shorter, and is written
-// before the records that are still to be opened.
+// receiveTLS is receive for a connection with TLS. Records are decrypted in place: the plaintext of a record is shorter than the
+// record, so it ends before the records that are not decrypted yet.
 //
 //	read buffer: kept input │ plaintext ▶ ◀ │ records │ beginning of a record
 func (d *Driver) receiveTLS(c *Conn, t *tlsState) {
@@ -61,7 +61,7 @@ func (d *Driver) receiveTLS(c *Conn, t *tlsState) {
 	d.serve(c, d.takeInput(len(plain)))
 }
 
-// roomForRecords returns the loop's read buffer, with room for a whole record after kept bytes.
+// roomForRecords returns the loop's read buffer, with room for a complete record after the given number of kept bytes.
 func (d *Driver) roomForRecords(kept int) []byte {
 	l := d.loop
 	raw := l.readBuf()
@@ -73,8 +73,8 @@ func (d *Driver) roomForRecords(kept int) []byte {
 	return l.raw.b[:cap(l.raw.b)]
 }
 
-// open appends the plaintext of count whole records to b, and before it the plaintext of earlier ones that crypto/tls still
-// holds. A count of -1 means an unknown number. The records may be in the memory of b, after its end. An error is permanent.
+// open decrypts count complete records, and appends to b the plaintext that crypto/tls still holds, then that of the records. A
+// count of -1 means an unknown number. The records may be in the memory of b, after its end. An error is permanent.
 func (t *tlsState) open(b, records []byte, count int) ([]byte, error) {
 	if len(records) > 0 {
 		t.conn.LendInPlace(records)
@@ -82,7 +82,7 @@ func (t *tlsState) open(b, records []byte, count int) ([]byte, error) {
 	had := len(b)
 	for {
 		if len(b) == cap(b) {
-			b = slices.Grow(b, tlsmem.MaxRecord) // never over records: they are longer than their plaintext
+			b = slices.Grow(b, tlsmem.MaxRecord) // never while records share the memory of b: they are longer than their plaintext
 		}
 		n, err := t.conn.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
@@ -104,7 +104,8 @@ func (t *tlsState) open(b, records []byte, count int) ([]byte, error) {
 	}
 }
 
-// yielded records the amount of plaintext in records of the given length.
+// yielded records the length of the plaintext in records of the given length. It returns an error if too many records in a row
+// had none.
 func (t *tlsState) yielded(records, plain int) error {
 	if plain > 0 {
 		t.idle = 0
@@ -116,10 +117,10 @@ func (t *tlsState) yielded(records, plain int) error {
 	return nil
 }
 
-var errIdleRecords = fmt.Errorf("more than %d bytes of TLS records carried nothing", maxIdleRecords)
+var errIdleRecords = fmt.Errorf("more than %d bytes of TLS records carried no data", maxIdleRecords)
 
-// failTLS ends a connection whose peer has violated the protocol, or has reported that the server did. Crypto/tls does not
-// encrypt afterwards, so requests that arrived with the violation are not answered.
+// failTLS ends a connection whose peer has violated the protocol, or has reported an error by an alert. Crypto/tls does not
+// encrypt afterwards, so requests that arrived before are not answered.
 func (d *Driver) failTLS(c *Conn, t *tlsState, err error) {
 	d.engine.noteTLS(admission.TLSError, c, "TLS connections have failed", err)
 	alert := t.conn.Out
@@ -174,12 +175,12 @@ func (c *Conn) readTLS(t *tlsState, p []byte, w *readWait) (int, error) {
 }
 
 // fetchRecords waits until a complete record has arrived, and lends the arrived records to crypto/tls. wants is the number of
-// bytes that the caller wants.
+// bytes that the caller reads.
 func (c *Conn) fetchRecords(t *tlsState, wants int, w *readWait) error {
 	d := c.driver
 	for {
 		if t.ended || t.left || len(t.early) > 0 {
-			return nil // the check for the peer's end has found something
+			return nil // the check for the peer's end has read plaintext or the end
 		}
 		if whole := beforeAlert(t.records()); whole > 0 {
 			if err := t.yielded(whole, 0); err != nil {
@@ -188,7 +189,7 @@ func (c *Conn) fetchRecords(t *tlsState, wants int, w *readWait) error {
 				return err
 			}
 			if wants < min(whole, tlsmem.MaxPlaintext) {
-				t.conn.Lend(t.records()[:whole]) // with a copy, so that this memory can be released
+				t.conn.Lend(t.records()[:whole]) // copies, so that the memory of the records can be released
 			} else {
 				t.conn.LendInPlace(t.records()[:whole])
 			}
@@ -222,7 +223,7 @@ func (c *Conn) fetchRecords(t *tlsState, wants int, w *readWait) error {
 			return err
 		}
 		if c.out != nil {
-			d.drain(c) // it sends replies of the protocol; no other goroutine may be sending them
+			d.drain(c) // sends replies of crypto/tls, which no other goroutine of the call sends
 		}
 	}
 }
@@ -234,8 +235,8 @@ const (
 	handshakeFillSize = 4 << 10
 )
 
-// fillFor returns the size of one read for a caller that wants n bytes. If a single record could carry them, it is at most one
-// record: the bytes may be the beginning of a body whose rest must wait for room.
+// fillFor returns the size of one read for a caller that reads n bytes. If a single record can carry n bytes, it returns the size
+// of one record: these bytes may be the beginning of a body whose rest must wait for memory.
 func fillFor(n int) int {
 	if n <= tlsmem.MaxPlaintext {
 		return tlsmem.MaxRecord
@@ -243,8 +244,8 @@ func fillFor(n int) int {
 	return fillSize
 }
 
-// fill reads once from the socket, so that the buffer then holds at most size bytes. Its lent bytes have been taken. An empty
-// buffer is not charged: shrink releases it next.
+// fill reads once from the socket into t.buf, which then holds at most size bytes. Crypto/tls must have consumed the lent bytes.
+// If the buffer stays empty, it is not charged, because shrink releases it next.
 func (t *tlsState) fill(c *Conn, size int) (int, syscall.Errno) {
 	pool := &c.loop.e.buffers
 	if buf := t.buf; buf != nil && cap(buf.b) >= size {
@@ -267,7 +268,7 @@ func (t *tlsState) fill(c *Conn, size int) (int, syscall.Errno) {
 	return n, errno
 }
 
-// spend releases the buffer of records when crypto/tls has consumed them, because their plaintext may be used for long.
+// spend releases the buffer of records when crypto/tls has consumed all of them. The caller may use their plaintext for long.
 func (t *tlsState) spend(c *Conn) {
 	if t.buf != nil && t.lent == len(t.buf.b) && !t.conn.Holds() {
 		t.keepRecords(c, nil)
@@ -276,7 +277,7 @@ func (t *tlsState) spend(c *Conn) {
 
 // shrink releases memory that is not needed during a wait.
 func (t *tlsState) shrink(c *Conn) {
-	switch rest := t.untaken(); {
+	switch rest := t.unconsumed(); {
 	case t.buf == nil:
 	case len(rest) == 0 || cap(t.buf.b) > 4*len(rest):
 		t.moveRecords(c, rest, (*bufferPool).copyOf)
@@ -285,35 +286,35 @@ func (t *tlsState) shrink(c *Conn) {
 	}
 }
 
-// TrimInput releases the memory of records that is not needed to store the received ones. Its caller, which has no loop, is
-// about to wait for something other than the peer, and should hold little memory meanwhile.
+// TrimInput replaces the buffer of received records by a smaller one if the buffer is much larger than the records. A driver
+// without a loop calls it before it waits for something other than the peer.
 func (c *Conn) TrimInput() {
 	t := c.useTLS()
 	if t == nil {
 		return
 	}
 	defer c.doneTLS(t)
-	if rest := t.untaken(); t.buf != nil && cap(t.buf.b) > len(rest)+smallInput {
+	if rest := t.unconsumed(); t.buf != nil && cap(t.buf.b) > len(rest)+smallInput {
 		t.moveRecords(c, rest, (*bufferPool).exactCopyOf)
 	}
 }
 
-// untaken returns the received records that crypto/tls has not taken. The first ones may be lent.
-func (t *tlsState) untaken() []byte {
+// unconsumed returns the received records that crypto/tls has not consumed. The first of these records may be lent.
+func (t *tlsState) unconsumed() []byte {
 	if t.buf == nil {
 		return nil
 	}
 	return t.buf.b[t.lent-len(t.conn.Lent()):]
 }
 
-// moveRecords moves the untaken records to a buffer of their own, which to makes.
-func (t *tlsState) moveRecords(c *Conn, records []byte, to func(*bufferPool, *memory.Account, memory.Use, []byte) *buffer) {
+// moveRecords moves records, the unconsumed records, to a new buffer that copyTo makes.
+func (t *tlsState) moveRecords(c *Conn, records []byte, copyTo func(*bufferPool, *memory.Account, memory.Use, []byte) *buffer) {
 	pool := &c.loop.e.buffers
 	old, lent := t.buf, len(t.conn.Lent())
 	t.buf, t.lent = nil, lent
 	var moved []byte
 	if len(records) > 0 {
-		t.buf = to(pool, c.Account(), memory.Input, records)
+		t.buf = copyTo(pool, c.Account(), memory.Input, records)
 		moved = t.buf.b[:lent]
 	}
 	t.conn.Move(moved)
@@ -335,8 +336,7 @@ func (d *Driver) endTLS(c *Conn, t *tlsState) {
 	}
 }
 
-// takeLeft moves plaintext that a goroutine has left in crypto/tls to the kept input of c, which is about to return to its
-// loop.
+// takeLeft moves plaintext that a call of the handler has not read to the kept input of c, which is about to return to its loop.
 func (d *Driver) takeLeft(c *Conn, t *tlsState) {
 	whole := tlsmem.Whole(t.records())
 	switch {

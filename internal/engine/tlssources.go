@@ -10,22 +10,21 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/overload"
 )
 
-// A handshakeLine is the line of handshakes of a kind that wait to begin. Addresses take turns, so an address that opens many
-// connections delays only its own. A connection whose address stands for many clients, or that has no address, has turns of its
-// own.
+// A handshakeLine is the line of handshakes of one kind that wait to begin. Addresses take turns, so an address that opens many
+// connections delays only its own connections. A connection from a trusted proxy, or without an address, has turns of its own.
 type handshakeLine struct {
 	kind    handshakeKind
 	all     list.List // of *handshakeJob, the oldest first
-	sources list.List // of *handshakeSource with jobs in this line
+	sources list.List // of *handshakeSource with jobs in this line; in the order of their turns
 	control overload.Queue
-	begun   int
+	begun   int // handshakes of this kind that have begun and are not over
 }
 
 // A handshakeSource is an address with handshakes that have begun or are in line.
 type handshakeSource struct {
 	key   admission.AddressKey
 	known bool // the source is in handshakes.sources
-	begun int  // without those that were given up
+	begun int  // handshakes that have begun and are not over, without those that were given up
 	lines [handshakeKinds]struct {
 		jobs    list.List     // of *handshakeJob, the oldest first
 		element *list.Element // in handshakeLine.sources; nil if there are no jobs
@@ -40,7 +39,7 @@ type handshakeJob struct {
 	all, own *list.Element
 }
 
-// source returns the source of c. s.mu is held.
+// source returns the source of c, a new one if there is none yet. s.mu is held.
 func (s *handshakes) source(c *Conn) *handshakeSource {
 	ip := s.e.source(c.peer.addr())
 	if !ip.IsValid() {
@@ -75,7 +74,8 @@ func (l *handshakeLine) push(c *Conn, src *handshakeSource, since int64) {
 	}
 }
 
-// next returns the source whose turn it is: the source that has waited longest for its turn, or with newest the latest.
+// next returns the source whose turn it is: the source that has waited longest for its turn, or if newest is set, the last
+// source.
 func (l *handshakeLine) next(newest bool) *handshakeSource {
 	if newest {
 		return l.sources.Back().Value.(*handshakeSource)
@@ -83,7 +83,7 @@ func (l *handshakeLine) next(newest bool) *handshakeSource {
 	return l.sources.Front().Value.(*handshakeSource)
 }
 
-// pass ends the turn of a source: all others come first.
+// pass ends the turn of a source: all other sources have their turn before it.
 func (l *handshakeLine) pass(src *handshakeSource, newest bool) {
 	if element := src.lines[l.kind].element; element == nil {
 	} else if newest {
@@ -93,7 +93,7 @@ func (l *handshakeLine) pass(src *handshakeSource, newest bool) {
 	}
 }
 
-// pop removes the next job from the line: the oldest of its source, or with newest the latest.
+// pop removes and returns the next job of the line: the oldest job of the next source, or its newest job if newest is set.
 func (l *handshakeLine) pop(newest bool) *handshakeJob {
 	src := l.next(newest)
 	e := src.lines[l.kind].jobs.Front()

@@ -17,11 +17,11 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
-// A sealed record has a fixed place in the stream: records are sent in that order, or the connection ends. So as little as
-// possible is sealed ahead of time. While a peer takes nothing, further output is pending in clear text (outNode.clear), so an
-// answer for many clients is in memory only once.
+// Sealed (encrypted) records must be sent in the order in which they were sealed. So as little as possible is sealed ahead of
+// time. While a peer reads nothing, further output is pending in clear text (outNode.clear), so an answer for many clients is in
+// memory only once. Replies of crypto/tls itself, for example to a KeyUpdate, are sealed at once and sent before the clear text:
 //
-//	pending output: sealed ── replies of the protocol go here ──▶ clear
+//	pending output:  sealed │ replies │ clear text
 
 // sealPiece is the number of bytes that are encrypted at a time: complete records, which fit the largest class of buffers
 // with the overhead of TLS.
@@ -60,8 +60,8 @@ func (d *Driver) sendTLS(c *Conn, t *tlsState) {
 	d.dropOutput()
 }
 
-// beginSeal gives conn a buffer for the next encrypted bytes. On a loop it is the loop's, which is not a *buffer; otherwise
-// beginSeal returns one from the pool.
+// beginSeal gives t.conn a buffer for the next encrypted bytes. On a loop that is loop.sealed, and beginSeal returns nil.
+// Otherwise it is a buffer from the pool, which beginSeal returns.
 func (d *Driver) beginSeal(t *tlsState) *buffer {
 	var buf *buffer
 	var room []byte
@@ -75,7 +75,7 @@ func (d *Driver) beginSeal(t *tlsState) *buffer {
 	return buf
 }
 
-// endSeal stores that buffer for the next time.
+// endSeal takes the buffer from t.conn and stores it for the next time. buf is the result of beginSeal.
 func (d *Driver) endSeal(t *tlsState, buf *buffer) {
 	room := t.conn.Out[:0]
 	t.conn.Out = nil
@@ -88,8 +88,8 @@ func (d *Driver) endSeal(t *tlsState, buf *buffer) {
 	}
 }
 
-// sealOut seals and sends Out and the owned buffers, piece by piece, until the socket is full. Afterwards they hold only the
-// bytes that were not sealed.
+// sealOut seals and sends Out and the owned buffers, piece by piece, until the socket is full. Afterwards Out and the owned
+// buffers hold only the bytes that were not sealed.
 func (d *Driver) sealOut(c *Conn, t *tlsState) {
 	done := 0 // bytes of Out that are sealed
 	for i := range d.owned {
@@ -235,7 +235,7 @@ func (d *Driver) sealHead(c *Conn, t *tlsState, q *outQueue) bool {
 	return true
 }
 
-// pendReplies queues the protocol replies of crypto/tls.
+// pendReplies sends the replies of crypto/tls, or queues them after other sealed output.
 func (d *Driver) pendReplies(c *Conn, t *tlsState) {
 	if out := t.conn.Out; len(out) > 0 {
 		t.conn.Out = nil
@@ -243,9 +243,9 @@ func (d *Driver) pendReplies(c *Conn, t *tlsState) {
 	}
 }
 
-// sendReplies sends the protocol replies of crypto/tls without Out, to which another goroutine of the call may be appending. On
-// a loop nothing is read while output is pending. Here it may be, and a peer that does not take the replies that it causes must
-// not make the pending output grow.
+// sendReplies sends the replies of crypto/tls during a call that reads. It does not send Out, because another goroutine of the
+// call may be appending to Out. A loop does not read while output is pending, but a call may. So sendReplies bounds the pending
+// replies of a peer that causes replies and does not read them.
 func (d *Driver) sendReplies(c *Conn, t *tlsState) {
 	if t.phase != tlsOpen || len(t.conn.Out) == 0 {
 		return
@@ -264,7 +264,7 @@ func (d *Driver) sendReplies(c *Conn, t *tlsState) {
 // replies to thousands of KeyUpdates.
 const maxReplies = sealPiece + 64<<10
 
-var errReplies = fmt.Errorf("the peer has not taken %d bytes, of replies to its KeyUpdates for the most part", maxReplies)
+var errReplies = fmt.Errorf("the peer has not read %d bytes, mostly replies to its KeyUpdates", maxReplies)
 
 // farewell sends close_notify to a peer after all other output.
 func (d *Driver) farewell(c *Conn, t *tlsState) {
@@ -276,7 +276,8 @@ func (d *Driver) farewell(c *Conn, t *tlsState) {
 	d.pendReplies(c, t)
 }
 
-// farewellNow is farewell for a connection that is closed at once: it sends close_notify if that costs no wait.
+// farewellNow is farewell for a connection that is closed at once: it sends close_notify if the socket accepts it without
+// waiting.
 func (t *tlsState) farewellNow(c *Conn) {
 	if t.phase != tlsOpen || t.bye || c.out != nil || c.flags&flagCloseNow != 0 {
 		return
@@ -305,7 +306,7 @@ func (c *Conn) writeTLS(t *tlsState, p []byte, timeout time.Duration) (sent int,
 			c.flags |= flagCloseNow
 			return sent, err
 		}
-		sent += k // the records are sent, or the connection ends
+		sent += k // these records are sent, unless the connection ends
 		if err := c.flushPending(timeout); err != nil {
 			return sent, err
 		}

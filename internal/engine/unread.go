@@ -4,16 +4,16 @@ package engine
 
 import "golang.org/x/sys/unix"
 
-// A peer that asks for much at once and does not read is not worth the work. While the kernel holds unsent answers to earlier
-// requests of a connection, its further pipelined requests are not begun. To the rest of the engine this state is pending
-// output of no bytes. A peer that reads loses nothing: the check is made only when a full output has been sent and more
-// requests are present, and bytes in transit on the network do not count.
+// The engine does not work ahead for a peer that sends many requests at once and does not read the answers. While the kernel
+// holds unsent answers to earlier requests of a connection, its further pipelined requests are not begun. The rest of the engine
+// sees this state as pending output of zero bytes. A peer that reads is not delayed: the check is made only when a full output
+// has been sent and more requests have arrived, and bytes in transit on the network do not count.
 
 const (
-	// maxUnsent bounds the answers that the kernel holds for a connection, in bytes, beyond those that may be in transit on
-	// the network. The kernel's own bound is some megabytes: a thousand clients that ask and do not read would make it hold
-	// gigabytes, which a control group counts as memory of the process. It must not be less than common answers, which are sent
-	// in one call.
+	// maxUnsent bounds the answers that the kernel holds for a connection, in bytes, beyond those that may be in transit on the
+	// network. The kernel's own bound is some megabytes: a thousand clients that send requests and do not read would make the
+	// kernel hold gigabytes, which a control group counts as memory of the process. maxUnsent must not be less than the size of
+	// common answers, which are sent in one call.
 	maxUnsent = 256 << 10
 
 	// The bound for files is between these, see fileUnsent.
@@ -31,19 +31,19 @@ func boundUnsent(fd int32, bytes int) error {
 	return unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, bytes)
 }
 
-// fileUnsent is maxUnsent for files. Their unsent bytes are in the system's cache, where they would be anyway, and each wait
-// for room costs. But a control group is charged for them as for other output. So the bound is one part in fileUnsentShare of
-// the budget, which is large if memory is.
+// fileUnsent is maxUnsent for files. A larger bound saves waits for room, and the unsent bytes of a file are in the system's
+// cache anyway. But a control group is charged for them as for other output. So the bound is one part in fileUnsentShare of the
+// budget, within limits.
 func (e *Engine) fileUnsent() int {
 	return int(min(max(e.cfg.Budget.Bound()/fileUnsentShare, minFileUnsent), maxFileUnsent))
 }
 
-// muchOutput is the length of an answer, in bytes, from which a connection's bound is worth a system call. To set it for each
-// accepted connection would slow short connections down by a sixth.
+// muchOutput is the length of an answer, in bytes, from which setting the bound of a connection is worth a system call. A call
+// for each accepted connection would slow down short connections by a sixth.
 const muchOutput = 32 << 10
 
-// willSend bounds the kernel's share of c's output, if c has not inherited the bound from its listener and the next n bytes are
-// many. It also lets output in many pieces be sent without a wait for the acknowledgement of each.
+// willSend is called before n bytes are sent. If n is large, and c has not inherited the bound from its listener, it bounds the
+// output that the kernel holds for c. It also sets TCP_NODELAY, so that output in many pieces does not wait for acknowledgements.
 func (c *Conn) willSend(n int) {
 	if c.flags&flagUnbounded != 0 && n >= muchOutput {
 		c.flags &^= flagUnbounded
@@ -62,8 +62,8 @@ func (c *Conn) notSent() int {
 	return n
 }
 
-// leftUnread reports whether c's peer leaves its answers unread. Then c waits, with empty pending output, until the peer has
-// taken them.
+// leftUnread reports whether c's peer leaves its answers unread. If so, c waits, with empty pending output, until the peer has
+// read them.
 func (d *Driver) leftUnread(c *Conn) bool {
 	if c.notSent() < unreadBytes || boundUnsent(c.fd, 2*unreadBytes) != nil {
 		return false
@@ -75,8 +75,8 @@ func (d *Driver) leftUnread(c *Conn) bool {
 	return true
 }
 
-// takenUp reports whether the peer of c, which waits because of leftUnread, has taken its answers or need not. If the peer has
-// gone, c is marked for closing.
+// takenUp reports whether c, which waits because of leftUnread, may continue: the peer has read its answers, or c will be closed
+// after its output. If the peer has hung up, takenUp marks c for closing and returns false.
 func (c *Conn) takenUp() bool {
 	if c.flags&flagPeerDone != 0 && c.hungUp() {
 		c.flags |= flagCloseNow

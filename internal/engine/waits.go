@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// waits stores the longest wait of the last second or two, and the longest ever. One goroutine at a time may call record; any may
-// read.
+// waits stores the longest wait of the last second or two, and the longest ever. Only one goroutine at a time may call record;
+// any goroutine may read.
 type waits struct {
 	second atomic.Int64 // start of the present second
-	now    atomic.Int64 // the longest in it
-	before atomic.Int64 // in the second before
-	most   atomic.Int64
+	now    atomic.Int64 // the longest wait in it
+	before atomic.Int64 // the longest wait in the second before
+	most   atomic.Int64 // the longest wait ever
 }
 
 // record adds a wait that ended at the time at. It costs two loads if there was a longer wait.
@@ -46,8 +46,8 @@ func (w *waits) recent(at int64) time.Duration {
 	return time.Duration(max(w.now.Load(), w.before.Load()))
 }
 
-// waitTimed is wait. If events are ready at once, it also records the duration of the turn before: an event that arrived at
-// the start of that turn has waited for that time.
+// waitTimed calls wait. If events are ready at once, it records the duration of the turn before, because an event that arrived at
+// the start of that turn has waited so long.
 func (l *loop) waitTimed() {
 	began := l.now
 	l.polls = 0

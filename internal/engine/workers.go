@@ -12,8 +12,8 @@ import (
 )
 
 // workers is a bounded pool of goroutines that serve connections whose handler is known to block. The most recently used
-// goroutine is used first, so that the stacks and buffers of the others stay cold and surplus goroutines can end. Connections
-// beyond the bound wait in line, see line.go.
+// goroutine is used first, so that surplus goroutines stay idle and can end. Connections beyond the bound wait in line, see
+// line.go.
 type workers struct {
 	e *Engine
 
@@ -23,7 +23,7 @@ type workers struct {
 	reaper *time.Timer
 	line   line
 	all    int // goroutines
-	taken  int // calls that wait elsewhere, minus those of workers that do not count, see permits.go
+	taken  int // calls that wait on other drivers, minus calls of workers that do not count, see permits.go
 	full   atomic.Bool
 	over   atomic.Bool
 	closed bool
@@ -34,12 +34,12 @@ type workers struct {
 // worker is a goroutine with its driver. It waits for its next job on jobs.
 type worker struct {
 	driver Driver
-	jobs   chan task // capacity 1; closed to end it; made when it is first idle: most workers that block never are
-	task   task      // its job, none after the last one
+	jobs   chan task // capacity 1; closed to end the worker; made when the worker is first idle, which many never are
+	task   task      // its job; the zero task after its last job
 }
 
-// newWorker returns a worker for a job, without a goroutine. The submitter of the job calls it, so that its stack use does not
-// enlarge the stack of a goroutine whose job blocks.
+// newWorker returns a worker for a job, without a goroutine. The submitter of the job calls it, because its stack frames would
+// enlarge the stack of the worker's goroutine.
 func (w *workers) newWorker(t task) *worker {
 	wk := &worker{task: t}
 	d := &wk.driver
@@ -96,7 +96,7 @@ func (w *workers) start(t task) {
 	next.jobs <- t
 }
 
-// next returns the next task for a worker whose job has ended, or none if the worker must end.
+// next returns the next task for a worker whose job has ended. It returns the zero task if the worker must end.
 func (w *workers) next(wk *worker) task {
 	took := int64(0)
 	if w.adaptive != nil {
@@ -133,8 +133,8 @@ func (w *workers) next(wk *worker) task {
 	return <-wk.jobs
 }
 
-// idleLife is the minimum time for which an idle worker is kept. Starting one costs a few microseconds, so the time may be
-// short. A program that counts its goroutines when it is idle finds none of them.
+// idleLife is the minimum time for which an idle worker is kept. Starting a worker costs a few microseconds, so the time may be
+// short. A program that is idle then has no goroutines of workers.
 const idleLife = 40 * time.Millisecond
 
 // reapLater schedules reap after idleLife. No timer is set while no worker is idle. w.mu is held.
@@ -146,8 +146,8 @@ func (w *workers) reapLater() {
 	}
 }
 
-// reap ends the workers that had no job since the last call. The most recently used are at the end of the list, so these are
-// the first ones.
+// reap ends the workers that had no job since the last call: the first ones of the list, since the most recently used workers are
+// at its end.
 func (w *workers) reap() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -162,9 +162,9 @@ func (w *workers) reap() {
 	}
 }
 
-// run is a worker's goroutine. A goroutine begins with a stack of 2 KB, of which somewhat more than 1 KB is usable, and gets
-// one of 4 KB when that is not enough. Therefore there are few and small frames between run and the code of a blocking
-// action; the code before and after is in separate functions.
+// run is a worker's goroutine. A goroutine begins with a stack of 2 KB, of which somewhat more than 1 KB is usable, and gets one
+// of 4 KB when that is not enough. Therefore the frames between run and the code of a blocking action are few and small; the code
+// before and after the job is in separate functions.
 func (wk *worker) run() {
 	defer wk.end()
 	for !wk.task.none() {
@@ -233,7 +233,7 @@ func (d *Driver) work(c *Conn) {
 	d.end(c)
 }
 
-// replace starts a worker in place of one that a handler's panic or Goexit ended.
+// replace is called when a panic or Goexit of a handler has ended a worker. It starts another worker if jobs wait.
 func (w *workers) replace() {
 	w.mu.Lock()
 	defer w.unlock()

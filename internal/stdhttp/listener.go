@@ -60,7 +60,7 @@ func (l *listener) Accept() (net.Conn, error) {
 // refuseConn closes a connection that exceeds the limit for its address.
 func (s *Service) refuseConn(c net.Conn, from string, tls bool) {
 	if n, due := s.Shed.Note(admission.AddressLimit); due {
-		s.Log.Warn("connections refused: their address has as many as it may",
+		s.Log.Warn("connections refused: their address is at its limit",
 			"latest", from, "limit", s.MaxConnectionsPerAddress, "count", n)
 	}
 	if !tls {

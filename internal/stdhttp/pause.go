@@ -18,7 +18,7 @@ import (
 const acceptPause = time.Second
 
 // errMaxConnections is the reason for a pause because of Config.Limits.MaxConnections.
-var errMaxConnections = errors.New("as many connections are open as may be")
+var errMaxConnections = errors.New("the maximum number of connections is open")
 
 // pauses records the times in which listeners did not accept connections.
 type pauses struct {
