@@ -86,11 +86,12 @@ func (c *Conn) noteEnded(a *memory.Account) {
 	}
 	if a.Met().Capped() {
 		if n, due := e.cfg.Shed.Note(admission.MemoryCap); due {
-			e.cfg.Logger.Warn("engine: a connection or an address is at its memory limit: its largest holders are refused or cut off",
+			e.cfg.Logger.Warn("engine: a connection or an address is at its memory limit: the clients that hold the most memory are refused or cut off",
 				"latest", c.RemoteAddr(), "held", a.Held(), "count", n)
 		}
 	} else if n, due := e.cfg.Shed.Note(admission.LargestHolder); due {
-		e.cfg.Logger.Warn("engine: the "+e.cfg.Budget.String()+" is used up: the holders with the highest cost are refused or cut off",
+		e.cfg.Logger.Warn("engine: the "+e.cfg.Budget.String()+
+			" is used up: the clients that hold the most memory for the longest time are refused or cut off",
 			"latest", c.RemoteAddr(), "held", a.Held(), "small", memory.Small, "count", n)
 	}
 }

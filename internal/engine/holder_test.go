@@ -110,7 +110,7 @@ func TestCostliestHolderIsEvicted(t *testing.T) {
 		x.AdvanceClock(10 * time.Second)
 	}
 	eventually(t, "one answer beyond the budget remains", func() bool { return x.Stats().Conns <= 2 })
-	if text := x.logs.String(); !strings.Contains(text, "memory budget of 1024 KiB") || !strings.Contains(text, "hold most for longest") {
+	if text := x.logs.String(); !strings.Contains(text, "memory budget of 1024 KiB") || !strings.Contains(text, "hold the most memory for the longest time") {
 		t.Errorf("not logged:\n%s", text)
 	}
 	other.send("echo after\n")

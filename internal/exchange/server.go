@@ -113,9 +113,9 @@ func (s *Server) NoteSlowReader(remote netip.AddrPort) {
 // NoteEnded counts the eviction of a large holder, and logs it at a limited rate.
 func (s *Server) NoteEnded(remote netip.AddrPort, account *memory.Account) {
 	if account.Met().Capped() {
-		s.noteCap("those are refused or cut off who hold most", "latest", remote, "held", account.Held())
+		s.noteCap("the clients that hold the most memory are refused or cut off", "latest", remote, "held", account.Held())
 	} else if n, due := s.Shed.Note(admission.LargestHolder); due {
-		s.Log.Warn("the "+s.Budget.String()+" is used up: those who hold most for longest are refused or cut off",
+		s.Log.Warn("the "+s.Budget.String()+" is used up: the clients that hold the most memory for the longest time are refused or cut off",
 			"latest", remote, "held", account.Held(), "small", memory.Small, "count", n)
 	}
 }
@@ -132,6 +132,6 @@ func (s *Server) NoteNoMemory(what, route string, met memory.Cap) {
 // noteCap counts and logs, at a limited rate, that a connection or an address holds its maximum.
 func (s *Server) noteCap(what string, args ...any) {
 	if n, due := s.Shed.Note(admission.MemoryCap); due {
-		s.Log.Warn("one connection or address holds as much memory as it may: "+what, append(args, "count", n)...)
+		s.Log.Warn("a connection or an address is at its memory limit: "+what, append(args, "count", n)...)
 	}
 }
