@@ -36,9 +36,9 @@ func (r Response) defaultFields(b *exchange.Block) Response {
 	if len(b.Fields) == 0 {
 		return r
 	}
-	if r.a.Stands() {
+	if r.a.IsPlain() {
 		if both := b.Under(r.a.Base()); both != nil {
-			r.a.Stand(both)
+			r.a.SetBase(both)
 			return r
 		}
 	}

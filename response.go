@@ -142,8 +142,8 @@ func (r Response) With(block *HeaderBlock) Response {
 		}
 		return r
 	}
-	if r.a.Stands() {
-		r.a.Stand(b.Over(r.a.Base())) // the response needs no memory of its own
+	if r.a.IsPlain() {
+		r.a.SetBase(b.Over(r.a.Base())) // the response needs no memory of its own
 		return r
 	}
 	return r.push(exchange.Field{Block: b, Replace: true})

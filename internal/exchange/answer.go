@@ -7,8 +7,8 @@ import (
 )
 
 // An Answer is the result of an action, as the pipeline passes it to an adapter: status, headers and body, complete before its
-// first byte is sent. It is a value of four words in three fields: the compiler would pass a larger value through memory at
-// every call, which took longer than finding the route.
+// first byte is sent. It is a value of four words in three fields: the compiler would pass a larger value through memory at every
+// call, which would take longer than finding the route.
 type Answer struct {
 	Body string  // may be stored in the memory of Own
 	on   *anchor // the source of the headers; nil: there are none
@@ -39,8 +39,8 @@ func (r *Answer) Own() *Own {
 	return r.on.x
 }
 
-// Stands reports whether the answer has no memory of its own and no text, so that it can be based on another block.
-func (r *Answer) Stands() bool { return r.on == nil || r.on.x == nil && r.on.text == "" }
+// IsPlain reports whether the answer has no memory of its own and no text, so that SetBase can base it on another block.
+func (r *Answer) IsPlain() bool { return r.on == nil || r.on.x == nil && r.on.text == "" }
 
 // Plain returns an answer without an Own.
 func Plain(status int, block *Block, body string) Answer {
@@ -50,18 +50,18 @@ func Plain(status int, block *Block, body string) Answer {
 // Bare returns an answer without headers.
 func Bare(status int, kind Kind) Answer { return Answer{meta: metaOf(status, kind)} }
 
-// Stand bases the answer, for which Stands is true, on another block.
-func (r *Answer) Stand(block *Block) { r.on = &block.anchor }
+// SetBase bases the answer, for which IsPlain is true, on another block.
+func (r *Answer) SetBase(block *Block) { r.on = &block.anchor }
 
-// DropOwn drops the references to the headers and to own memory, which has another owner now.
+// DropOwn drops the references to the headers and to the Own, which has another owner now.
 func (r *Answer) DropOwn() { r.on = nil }
 
 // meta holds the numeric properties of an Answer in one word:
 //
 //	version (49 bits) │ status (10) │ announces │ failed │ kind (3)
 //
-// The version tells which fields of the Own belong to this value. A failed answer reports a failure: its status is final. An
-// answer that announces responds to HEAD, and its Own has the length of the omitted body.
+// The version tells which fields of the Own belong to this value. A failed answer reports a failure, and its status is final. An
+// answer with announces set responds to HEAD, and its Own has the length of the omitted body.
 type meta uint64
 
 const (
@@ -88,13 +88,13 @@ func (m *meta) setKind(kind Kind)    { *m = *m&^metaKind | meta(kind) }
 func (m *meta) setStatus(status int) { *m = *m&^metaStatus | meta(status)<<statusAt }
 func (m *meta) setVersion(v version) { *m = *m&(1<<versionAt-1) | meta(v)<<versionAt }
 
-// NoLength is the length of an answer without Content-Length whose body is not chunked either.
+// NoLength is the length of an answer that has neither a Content-Length nor a chunked body.
 const NoLength = -2
 
 // Announces reports whether the answer responds to HEAD and has the length of the omitted body.
 func (r *Answer) Announces() bool { return r.meta&metaAnnounces != 0 }
 
-// Announced returns the value for Content-Length, NoLength if the field is omitted.
+// Announced returns the value for Content-Length in bytes, or NoLength if the field is omitted.
 func (r *Answer) Announced() int64 {
 	if r.meta&metaAnnounces != 0 {
 		return r.on.x.length
@@ -102,7 +102,7 @@ func (r *Answer) Announced() int64 {
 	return int64(len(r.Body))
 }
 
-// Announce sets the length of the body that an answer to HEAD omits, or NoLength.
+// Announce sets the length in bytes of the body that an answer to HEAD omits, or NoLength.
 func (r *Answer) Announce(length int64) {
 	r.EnsureOwn()
 	r.on.x.length = length
@@ -154,8 +154,8 @@ func (r *Answer) Problem() error {
 	return x.problem
 }
 
-// SetProblem records the error that the body describes. It applies until the answer gets another body. An answer without
-// memory of its own must be based on a block of its own, and keep its body.
+// SetProblem records the error that the body describes. It applies until the answer gets another body. An answer without an Own
+// must have a block that no other answer uses, and its body must not be replaced.
 func (r *Answer) SetProblem(err error) {
 	x := r.Own()
 	if x == nil {
@@ -180,18 +180,18 @@ func (r *Answer) SetBody(body string) {
 // IsBare reports whether the answer has no headers and no Own.
 func (r *Answer) IsBare() bool { return r.on == nil }
 
-// SameOwner reports whether two answers share the same memory.
+// SameOwner reports whether two answers have the same Own or the same base.
 func (r *Answer) SameOwner(other *Answer) bool { return r.on == other.on }
 
-// Release frees the memory of a claimed answer, if it has any.
+// Release returns the Own of a claimed answer to the pool, if the answer has one.
 func (r *Answer) Release() {
 	if x := r.Own(); x != nil {
 		x.release(r.meta.fields())
 	}
 }
 
-// Lend prepares the own memory of a claimed answer for a later call of its method Release, when the body has been sent, and
-// returns it. If the body is stored in that memory, the returned body has the capacity of the buffer.
+// Lend is for a sender that keeps the body of a claimed answer. It returns the Own of the answer, whose method Release must be
+// called when the body has been sent. If the body is stored in the Own, the returned body has the capacity of its buffer.
 func (r *Answer) Lend() (x *Own, body []byte) {
 	x = r.on.x
 	x.used = r.meta.fields()

@@ -8,8 +8,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
-// AwaitMemory reserves memory for an answer that is expected to be large and to be pending, as earlier ones of its route were. It
-// waits for it in the queue of the budget, for as long as the client is there. It returns a 503 problem if that takes too long.
+// AwaitMemory reserves memory for an answer of which a large part is expected to be pending, as for earlier answers of its route.
+// It waits for the memory in the queue of the budget while the client stays connected. If the wait is too long, it returns a 503
+// problem.
 func (s *Server) AwaitMemory(w Wire, state *State, a *memory.Account, ctx func() context.Context) error {
 	route, left := state.Route, int64(0)
 	if state.Method == http.MethodHead {
@@ -27,7 +28,7 @@ func (s *Server) AwaitMemory(w Wire, state *State, a *memory.Account, ctx func()
 	gone := false
 	if outcome == memory.MustWait {
 		w.MayWait()
-		a.Force(memory.Input, BackgroundCost) // its goroutine
+		a.Force(memory.Input, BackgroundCost) // the waiting goroutine
 		outcome = a.Acquire(memory.Output, n, ctx().Done(), func() bool {
 			gone = Lost(w, ctx(), left, 0)
 			return gone || !route.ExpectsPending()
@@ -45,8 +46,8 @@ func (s *Server) AwaitMemory(w Wire, state *State, a *memory.Account, ctx func()
 	return nil
 }
 
-// pendingRoom returns the memory to reserve for an answer of which n bytes are expected to be pending. It is more than
-// memory.Small, and a single answer may be larger.
+// pendingRoom returns the number of bytes to reserve for an answer of which n bytes are expected to be pending. It is more than
+// memory.Small. A single answer may be larger than the reservation.
 func (s *Server) pendingRoom(n int64) int64 {
 	if bound := s.Budget.Bound(); bound > 0 {
 		n = min(n, max(bound/4, memory.Small+1))
@@ -70,5 +71,5 @@ func (r *Route) Pended(n int64) {
 // ExpectsPending reports whether a large part of the next answer is expected to be left unsent at first.
 func (r *Route) ExpectsPending() bool { return r.Pends.Load() > memory.Small && !r.Critical }
 
-// lessPending lowers the estimate, so that it stays near the maximum of recent answers.
+// lessPending lowers the estimate Pends a little, so that it stays near the maximum of recent answers.
 func (r *Route) lessPending() { r.Pends.Add(-r.Pends.Load() / pendsDecay) }

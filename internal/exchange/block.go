@@ -12,15 +12,16 @@ import (
 // A Block is an immutable set of header fields, rendered once: as wire bytes, and as value slices for the header map of
 // net/http. Goroutines may share a Block.
 type Block struct {
-	// These fields identify and send an answer based on the block. They are adjacent: on 64-bit systems, in two cache lines.
+	// To identify and send an answer based on the block, only the fields up to tail are read. On 64-bit systems they are in two
+	// cache lines.
 	anchor // anchor.block is this block
 
 	names  nameMask // mask of the names in Fields
 	number uint32   // serial number of the block, for slots in tables
 	Typed  bool     // Fields has Content-Type
 	dated  bool     // Fields has Date
-	above  *Block   // the upper block for a result of Under, and of Over on that; nil for others
-	below  *Block   // the block that was put under above
+	above  *Block   // for a result of Under, the upper block; kept by Over; otherwise nil
+	below  *Block   // for a result of Under, the lower block; kept by Over; otherwise nil
 
 	Wire []byte // "Name: value\r\n" for each field, in order; complete if IsWhole
 	hole int    // offset in Wire for the digits of the answer's Number; 0: none
@@ -33,11 +34,11 @@ type Block struct {
 
 	problem error // see Answer.Problem; not inherited by blocks derived from this one
 
-	_ [32]byte // fills the struct to 256 bytes on 64-bit systems, which the allocator aligns
+	_ [32]byte // fills the struct to 256 bytes on 64-bit systems, because the allocator aligns that size
 }
 
-// Over returns the headers of below, except those that b also has, followed by those of b. A program combines few blocks, so
-// the results are cached in b; if there are too many, each call renders the pair.
+// Over returns a block with the fields of below, except those that b also has, followed by the fields of b. Results are cached in
+// b. If the cache is full, each call renders a new block.
 func (b *Block) Over(below *Block) *Block {
 	if below == nil || b.Typed && below.isMediaType() {
 		return b
@@ -76,8 +77,8 @@ func (b *Block) follow(first, then *Block) {
 	b.names, b.Typed, b.dated = first.names|then.names, first.Typed || then.Typed, first.dated || then.dated
 }
 
-// Under returns the headers of above, and those of b that above does not have. The results are cached in b as those of Over,
-// but if there is no room, it returns nil.
+// Under returns a block with the fields of above, followed by the fields of b that above does not have. Results are cached in b.
+// If the cache is full, Under returns nil.
 func (b *Block) Under(above *Block) *Block {
 	if above == nil {
 		return b
@@ -116,7 +117,7 @@ func (b *Block) addAll(f *BlockField) {
 type BlockField struct {
 	Name   string   // canonical
 	Values []string // cap == len, so that an append by a handler copies them
-	isID   bool     // the value is the answer's identifier; Values is empty
+	isID   bool     // the value is the identifier of the request; Values is empty
 }
 
 // Init initialises an empty block before it is shared.
@@ -127,7 +128,7 @@ func (b *Block) Init() {
 
 var blocks atomic.Uint32
 
-// AddPairs adds fields given by alternating names and values. It fails if one is invalid in a response.
+// AddPairs adds fields given by alternating names and values. It returns an error if a field is invalid in a response.
 func (b *Block) AddPairs(pairs []string) error {
 	if len(pairs)%2 != 0 {
 		return fmt.Errorf("%d strings are not pairs: the last name, %q, has no value", len(pairs), pairs[len(pairs)-1])
@@ -156,7 +157,7 @@ func (b *Block) Add(name, value string) {
 	b.Fields = append(b.Fields, BlockField{Name: name, Values: []string{value}})
 }
 
-// addID adds a field for the digits of the answer's Number. A block has at most one.
+// addID adds a field for the digits of the answer's Number. A block has at most one such field.
 func (b *Block) addID(name string) {
 	b.hole = len(b.Wire) + len(name) + len(": ")
 	b.Wire = append(b.Wire, name+": "+Number(0).String()+"\r\n"...)
@@ -186,7 +187,7 @@ func (b *Block) append(out []byte, id Identity) []byte {
 	return append(out, b.tail...)
 }
 
-// Has reports whether the block has the named header, even an empty one.
+// Has reports whether the block has the named field, also with an empty value.
 func (b *Block) Has(name string) bool { return b.Find(name) != nil }
 
 // Find returns the named field, or nil. Names are compared without regard to case.

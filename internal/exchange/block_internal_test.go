@@ -145,8 +145,8 @@ func TestBlocksOnLongBlock(t *testing.T) {
 			if !ok {
 				t.Fatal("the answer is not identified")
 			}
-			if a.Stands() {
-				a.Stand(two.Over(a.Base()))
+			if a.IsPlain() {
+				a.SetBase(two.Over(a.Base()))
 			} else if a, ok = pushed(a, two); !ok {
 				t.Fatal("the block is not taken")
 			}

@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// Rendered returns the memory of an answer whose body render writes. After render has returned, the writer fails: the buffer
-// may belong to another answer then.
+// Rendered returns an Own with a body that render writes. After render has returned, writes fail, because the buffer may belong
+// to another answer then.
 func Rendered(block *Block, render func(io.Writer) error) (*Own, error) {
 	w := &bodyWriter{NewOwn(block)}
 	x := w.own

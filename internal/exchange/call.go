@@ -21,67 +21,68 @@ type Pipeline interface {
 	// IsRestarting reports whether the server drains because a new process serves in its place.
 	IsRestarting() bool
 
-	// LeastBody returns the smallest body limit of all routes, in bytes. A body with an announced length up to it is acceptable
-	// without routing.
+	// LeastBody returns the smallest body limit of all routes, in bytes. A body of at most this length is within the limit of
+	// every route.
 	LeastBody() int64
 
 	// Takes reports whether a route names the method. Routes for all methods do not count.
 	Takes(method string) bool
 
-	// Problem returns the error with a status and a detail for the client. The cause is for the log.
+	// Problem returns an error with a status and a detail for the client. cause is for the log only.
 	Problem(status int, detail string, cause error) error
 
 	// Status returns the status for err, 500 if err has none.
 	Status(err error) int
 
-	// Answer returns the answer for an error that an action returned. It owns memory, so it serves one request.
+	// Answer returns the answer for an error that an action returned. The answer owns memory, so it serves one request.
 	Answer(err error) Answer
 
-	// NotNow returns a 503 answer that asks the client to retry later. It owns no memory and can be sent any number of times.
+	// NotNow returns a 503 answer that asks the client to retry later. The answer owns no memory and can be sent any number of
+	// times.
 	NotNow(detail string) Answer
 
-	// NoMemory returns the error for memory that the budget refused.
+	// NoMemory returns the error for memory that the budget refused because of met. what names the thing that needs the memory.
 	NoMemory(what string, met memory.Cap) error
 
-	// Late counts and logs a late action of the route, and returns the answer to send instead of its own.
+	// Late counts and logs a late action of the route, and returns the answer to send instead of the answer of the action.
 	Late(route *Route) Answer
 }
 
-// A Call is the way of one request at a time through the pipeline. An adapter makes it once for a Wire and reuses it. Its
-// methods belong to the goroutine that has the request, unless they say otherwise.
+// A Call leads one request at a time through the pipeline. An adapter makes it once for a Wire and reuses it. Only the goroutine
+// that has the request may call the methods, unless their comments say otherwise.
 type Call interface {
 	// State returns the state of the request that the adapter and the pipeline share. It is the same during the life of the
 	// call.
 	State() *State
 
-	// Begin prepares the call for the request in its State, without routing: it is answered without an action. read is false
-	// for an unreadable request, of which only State is known.
+	// Begin prepares the call for the request in its State, without routing, to answer the request without an action. read is
+	// false for an unreadable request, of which only State is known.
 	Begin(read bool)
 
-	// Find prepares the call for the request in its State, and routes it. It runs no application code and does not block. If
-	// the result is false, application code must decide, and FindCarefully must be called.
+	// Find prepares the call for the request in its State, and routes the request. It runs no application code and does not
+	// block. If found is false, routing requires application code, and FindCarefully must be called.
 	Find(host string) (found bool)
 
 	// FindCarefully is Find with application code, which may block.
 	FindCarefully(host string)
 
-	// Run runs the action. Unless the answer has the kind Later, it is ready to be sent; one of the kind Later must be passed
-	// to Produce. A panic is answered too.
+	// Run runs the action. An answer of the kind Later must be passed to Produce; any other answer is ready to be sent. After a
+	// panic of the action Run returns an answer, too.
 	Run() Answer
 
-	// Produce produces an answer of the kind Later, using Wire.Begin and a Sink if it is long. The returned answer is ready to
-	// be sent.
+	// Produce produces an answer of the kind Later. It sends a long answer by Wire.Begin and its Sink. The returned answer is
+	// ready to be sent.
 	Produce(Answer) Answer
 
-	// Drop discards the answer of a request that was answered without its action. It performs the steps of Produce that are
-	// always necessary.
+	// Drop discards the answer of an action whose request was answered without it. It releases the memory of the answer, and the
+	// places of the request in concurrency limits.
 	Drop(Answer)
 
 	// Decorate makes an answer without an action ready to be sent.
 	Decorate(a Answer, source Source) Answer
 
-	// Hooked reports whether Decorate and Observe would run application code, which may block. It may be called while the action
-	// runs.
+	// Hooked reports whether Decorate and Observe would run application code, which may block. It may be called on any goroutine
+	// while the action runs.
 	Hooked() bool
 
 	// Observe passes the answer to its observers: once for each request, before the answer is sent, if State.Watched is set.
@@ -95,7 +96,7 @@ type Call interface {
 	// observers and the identity. It may be called on another goroutine than that of the action.
 	InheritFrom(late Call)
 
-	// Context returns own, the result of Wire.Context, with the values that middleware has added.
+	// Context returns own with the values that middleware has added. own is the result of Wire.Context.
 	Context(own context.Context) context.Context
 
 	// Params reports whether SetMatch would set parameters.
@@ -108,14 +109,15 @@ type Call interface {
 	// the full capacity of the buffer.
 	DetachBody(body string) []byte
 
-	// Abandon returns the request's charges to the budget. It replaces End when the call is left to the garbage collector.
+	// Abandon releases the memory charges of the request. The adapter calls it instead of End if it leaves the call to the
+	// garbage collector.
 	Abandon()
 
 	// End ends the request after its answer was sent or its last byte was passed to the sender. Memory borrowed from the
 	// request is invalid afterwards.
 	End()
 
-	// Ended reports, in builds with the race detector, whether a request has ended on the call. In such builds each request has
+	// Ended reports, in builds with the race detector, whether the request of the call has ended. In such builds each request has
 	// a call of its own.
 	Ended() bool
 }

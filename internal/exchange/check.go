@@ -14,8 +14,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// ownHeader returns the reason why only Dunlin may write the named header, "" if others may: a second writer could break the
-// framing of the connection.
+// ownHeader returns the reason why only Dunlin may write the named header, or "" if other code may write it. For the headers of
+// framing, a second writer could break the connection.
 func ownHeader(name string) string {
 	is := func(own string) bool { return strings.EqualFold(name, own) }
 	switch len(name) {
@@ -59,11 +59,11 @@ func CheckField(name, value string) error {
 	return nil
 }
 
-// isDate reports whether a header is Date. An action may set it if the content was made elsewhere.
+// isDate reports whether a header is Date. An action may set Date if the content was made elsewhere.
 func isDate(name string) bool { return len(name) == len("Date") && strings.EqualFold(name, "Date") }
 
-// PlainField reports whether a response may contain name and value unchanged. It is a fast form of CheckField for the common
-// spelling. If it returns false, CheckField decides.
+// PlainField reports whether a response may contain name and value unchanged. It is a fast form of CheckField for common names
+// and values. If it returns false, the caller must call CheckField.
 func PlainField(name, value string) bool {
 	return (plainName(name) || spelledPlain(name)) && plainValue(value)
 }
@@ -120,7 +120,7 @@ func plainValue(value string) bool {
 			}
 		}
 	} else {
-		look(binary.LittleEndian.Uint64(b[n-8:])) // the last eight, possibly overlapping
+		look(binary.LittleEndian.Uint64(b[n-8:])) // the last eight bytes; the loop may check some of them again
 		for ; len(b) > 8; b = b[8:] {
 			look(binary.LittleEndian.Uint64(b))
 		}
@@ -145,7 +145,7 @@ var nameClass = func() (class [256]uint8) {
 	return class
 }()
 
-// TrimBlanks removes the white space around a value, which does not belong to it (RFC 9110 section 5.5).
+// TrimBlanks removes the white space around a value, which is not a part of the value (RFC 9110 section 5.5).
 func TrimBlanks(value string) string {
 	if n := len(value); n > 0 && (value[0] <= ' ' || value[n-1] <= ' ') {
 		return strings.Trim(value, " \t")

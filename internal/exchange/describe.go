@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// AboutContent has the headers that describe the intended content of a response. A failure does not inherit them: its problem
-// must not be read as CSV, nor be cached with the lifetime of the intended content.
+// AboutContent has the headers that describe the intended content of a response. If the response becomes a failure, it does not
+// keep them: a problem must not be read as CSV, or be cached with the lifetime of the intended content.
 var AboutContent = map[string]bool{
 	"Accept-Ranges": true, "Cache-Control": true, "Content-Disposition": true, "Content-Encoding": true,
 	"Content-Language": true, "Content-Location": true, "Content-Range": true, "Content-Type": true,

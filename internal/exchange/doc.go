@@ -1,6 +1,6 @@
 // Package exchange is the interface between protocols and the pipeline. An adapter implements a protocol. The pipeline has the
-// routes and runs the actions. This package does not depend on a protocol or on the public API. Adapters import it and nothing
-// of the API; the root package implements [Pipeline] and [Call].
+// routes and runs the actions. This package does not depend on a protocol or on the public API. Adapters import this package and
+// no package of the API; the root package implements [Pipeline] and [Call].
 //
 // Read this page before writing an adapter. The existing adapters are internal/memhttp (no network, for tests: read it first),
 // internal/loophttp and internal/looph2 (HTTP/1.1 and HTTP/2 on event loops) and internal/stdhttp (all protocols of net/http).
@@ -9,8 +9,8 @@
 // # The parts of an adapter
 //
 // An adapter provides a [Wire]: the current request, and the connection to its client. A wire serves one request at a time, and
-// any number in sequence; it has one [Call] for all of them, from [Pipeline.NewCall]. An adapter gets a [Server]: the settings
-// that it must apply, the pipeline, and the counters, budgets and limits that all adapters share.
+// any number of requests one after another. It has one [Call] for all of them, from [Pipeline.NewCall]. An adapter gets a
+// [Server]: the settings that it must apply, the pipeline, and the counters, budgets and limits that all adapters share.
 //
 // # The life of a request
 //
@@ -19,8 +19,8 @@
 //	State().Set(method, path, query, lent)
 //	Call.Find(host) ─────────────────────────────────▶  the route, or a fallback; State.Route is set
 //	  false: Call.FindCarefully(host), which may block
-//	State.Route: is it Critical, has it a Timeout?
-//	Call.Run() ──────────────────────────────────────▶  middleware and action, by Wire's methods;
+//	check State.Route: Critical, Timeout
+//	Call.Run() ──────────────────────────────────────▶  middleware and action use Wire's methods;
 //	                                                    features; failures are logged
 //	  an Answer of the kind Later:
 //	  Call.Produce(answer) ─────────────────────────▶  Wire.Begin(answer, length), then Sink.Write …
@@ -28,47 +28,46 @@
 //	send the Answer by its Kind, Answer.Release
 //	Call.End() ──────────────────────────────────────▶  loans end
 //
-// The way to send an answer depends on its [Kind]. Complete and Gone are sent by status, [Answer.Headers] and Body. Sent is
-// sent already, by Wire.Begin and its Sink. For Abort the connection, or the stream, is dropped. Announced returns the
-// Content-Length of a Complete answer, unless the status or the method forbids it ([BodyAllowed], HEAD).
+// The way to send an answer depends on its [Kind]. For Complete and Gone, the adapter sends the status, [Answer.Headers] and the
+// body. An answer of the kind Sent was sent already, by Wire.Begin and its Sink. For Abort the adapter closes the connection or
+// resets the stream. [Answer.Announced] returns the Content-Length of a Complete answer; the adapter omits the field if the
+// status or the method forbids it ([BodyAllowed], HEAD).
 //
-// An answer without an action (to a malformed request, or one that waited too long) is made by Pipeline.Answer or NotNow, with
-// Call.Begin in place of Find and Call.Decorate in place of Run.
+// To answer without an action (a malformed request, or a request that waited too long), the adapter calls Call.Begin instead of
+// Find. Pipeline.Answer or NotNow makes the answer, and Call.Decorate replaces Run.
 //
 // # Goroutines
 //
-// A request belongs to one goroutine at a time: the caller of Run. The methods of Wire are called on it, within Run,
-// Produce, Decorate and Observe. Exceptions: a standard handler may read the body and write its answer on goroutines of its own,
-// one each, and a Sink's deadlines may be set on any; Call.Hooked and Call.InheritFrom may be called while the action runs. Find
-// does not block and does not run application code; all other methods may block.
+// A request belongs to one goroutine at a time: the caller of Run. The methods of Wire are called on this goroutine, within Run,
+// Produce, Decorate and Observe. There are three exceptions. A standard handler may read the body on one goroutine and write its
+// answer on another one. A Sink's deadlines may be set on any goroutine. Call.Hooked and Call.InheritFrom may be called while the
+// action runs. Find does not block and does not run application code; all other methods may block.
 //
 // # Ownership of memory
 //
-//   - State.Path and Query may view memory of the adapter if Lent is set. The memory must stay unchanged
-//     until Call.End. Actions may keep strings that a Wire returns for ever, so a Wire copies
-//     views, by State.Strings. List, Received and Body return memory borrowed until Call.End.
+//   - If State.Lent is set, State.Path and Query may view memory of the adapter, which must stay unchanged
+//     until Call.End. Actions may keep strings that a Wire returns for ever, so a Wire copies views, by
+//     State.Strings. List, Received and Body return memory borrowed until Call.End.
 //   - After Run, an Answer belongs to the adapter. Its body is stored in the memory of its Own, in
 //     memory of the request (State.Whole, State.Payload, valid until Call.End) or in immutable
-//     memory. Release frees it after it was sent; Lend and Call.DetachBody transfer the buffer to the
-//     sender beyond the end of the request. Wire.Begin keeps nothing of its answer.
+//     memory. The adapter calls Release after it has sent the answer. Lend and Call.DetachBody transfer
+//     the buffer to the sender beyond the end of the request. Wire.Begin keeps nothing of its answer.
 //   - Memory held for a request is charged to an account ([Wire.Account]). The pipeline opens the
 //     account before it reads a complete body, and closes it with ReleaseAccount.
 //
 // # A blocked action, a late answer
 //
-// An adapter may move a request to another goroutine, or other requests away from it, as
-// loophttp does when an action blocks (takeover). The pipeline does not notice, provided that
-// there is one goroutine at a time.
+// An adapter may move a request to another goroutine, or other requests away from the goroutine of a blocked action, as loophttp
+// does (takeover). The pipeline allows this if only one goroutine at a time uses the request.
 //
-// A route may have a timeout (Route.Timeout). Its time ends when the answer begins: with the
-// return of Run, or with Wire.Begin. At the timeout, the adapter answers by
-// Pipeline.Late on another wire, whose call has taken over the state of the observers (Call.InheritFrom),
-// and the connection is closed, or the stream ended. From then on the late wire must not touch
-// the connection: Begin returns a [LateSink], Account returns nil, and reading the body fails
-// with [ErrLate]. Its context, a [TimeoutContext], ends with context.DeadlineExceeded. The choice between
-// the two answers is made in one place. If each request has a goroutine, that place is a
-// [Race] with its method Run. The response of the late action is passed to Release or to Call.Drop. Its wire is used
-// again only after the action has returned, or left to the garbage collector after Call.Abandon.
+// A route may have a timeout (Route.Timeout). It no longer applies when the answer begins: when Run returns, or at Wire.Begin. At
+// the timeout, the adapter sends the answer of Pipeline.Late on another wire, and closes the connection or ends the stream. The
+// call of that wire copies the state of the observers from the late call (Call.InheritFrom). From then on the late wire must not
+// touch the connection: Begin returns a [LateSink], Account returns nil, and reading the body fails with [ErrLate]. The context
+// of the late request, a [TimeoutContext], ends with context.DeadlineExceeded. The choice between the two answers must be made in
+// one place. If each request has a goroutine, that place is a [Race]. The adapter passes the response of the late action to
+// Release or to Call.Drop. It uses the late wire again only after the action has returned, or leaves it to the garbage collector
+// after Call.Abandon.
 //
 // An action may end its goroutine (runtime.Goexit): then Wire.Abandoned is called, Run does not
 // return, and a deferred function of the adapter answers 500 if it can.
@@ -88,10 +87,10 @@
 //	late.go     answers without the action problem.go  errors of bodies
 //	slow.go     the minimum rate of request bodies  awaitmemory.go  requests for large answers that wait for memory
 //	blockingstat.go whether a route blocks
-//	outcome.go  the outcome under which it is counted
-//	answer.go   an answer as a value       own.go      its memory
-//	bodywriter.go  writing into that memory
-//	fields.go   its header fields          block.go    fields rendered in advance
+//	outcome.go  the outcome under which a request is counted
+//	answer.go   an answer as a value       own.go      the memory of an answer
+//	bodywriter.go  writing into the memory of an answer
+//	fields.go   header fields of an answer block.go    fields rendered in advance
 //	pairs.go    combinations of two blocks    namemask.go sets of names in one word
 //	check.go    validity of fields         strings.go  borrowed bytes as safe strings
 //	copy.go     copying from a reader to a sink

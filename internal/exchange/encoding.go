@@ -6,25 +6,27 @@ import (
 	"net/http"
 )
 
-// An Encoder encodes a body while it is sent, and writes the result to the writer it was made with. Its methods are called by
-// one goroutine at a time. Close is called once, also after an error and for an aborted body: then the writer fails.
+// An Encoder encodes a body while the body is sent, and writes the result to the writer that its constructor got. Its methods are
+// called by one goroutine at a time. Close is called once. It is also called after an error and for an aborted body; then the
+// writer fails.
 type Encoder interface {
 	io.WriteCloser
 	// Flush writes the bytes that the client needs to decode the body written so far.
 	Flush() error
 }
 
-// An Encoding encodes the body of a Later answer. Decide is called once, when the head is final:
+// An Encoding encodes the body of an answer that was of the kind Later. Decide is called once, when the head is final:
 //
-//   - for a body that has become complete, with a Complete answer, which it changes; its other result is ignored;
-//   - otherwise with a Later answer and the size of the body, -1 if unknown. It returns the answer with other headers, and
-//     the constructor of the encoder, nil if the body is not encoded.
+//   - for a body that has become complete, with a Complete answer. Decide returns the changed answer; its other result is
+//     ignored;
+//   - otherwise with a Later answer and the size of the body in bytes, -1 if unknown. Decide returns the answer with changed
+//     headers, and the constructor of the encoder, nil if the body is not encoded.
 //
-// With a Tap in place of Decide, the body is not encoded but shown to the tap.
+// If Tap is set, Decide is nil, and the body is not encoded but passed to the tap.
 type Encoding struct {
 	Decide func(answer Answer, size int64) (Answer, func(io.Writer) Encoder)
 	Tap    Tap
-	Around *Encoding // encodes the output of this one
+	Around *Encoding // encodes the output of this encoding; nil for none
 
 	done  bool // Decide, or Begin of the tap, was called
 	ended bool // the tap gets no more of the body
@@ -84,8 +86,8 @@ func (e *Encoding) Begin(answer *Answer, method string, length int64, misuse fun
 	return wrap, length
 }
 
-// Complete encodes an answer that has become complete. planned is the original answer, which is claimed. So is the complete one
-// if it shares planned's memory. On return, the complete answer is claimed in this case too.
+// Complete encodes an answer that has become complete. planned is the original answer, which is claimed. If answer shares the
+// memory of planned, it is claimed, too, and the encoded answer is claimed on return.
 func (e *Encoding) Complete(planned, answer *Answer, method string) {
 	if e.done || answer.Kind() != Complete {
 		return
@@ -109,7 +111,7 @@ func (e *Encoding) Complete(planned, answer *Answer, method string) {
 	*answer = changed
 }
 
-// Head changes a complete answer to HEAD to match the answer to GET.
+// Head changes a complete answer to HEAD, so that it has the header fields of the answer to GET.
 func (e *Encoding) Head(answer Answer) Answer {
 	size := max(answer.Announced(), -1)
 	answer.SetKind(Later)
@@ -188,8 +190,9 @@ func (s *encodedSink) close() {
 	_ = encoder.Close() // its writes fail
 }
 
-// Decode reads all of src, up to limit bytes, and returns it. A longer body is a 413 problem; an error of src that is not a
-// problem becomes one with status 400. Before the buffer grows, hold is called with the new capacity, to reserve the memory.
+// Decode reads and returns all of src, up to limit bytes. For a longer body it returns a 413 problem. An error of src that is not
+// a problem becomes a problem with status 400. Before the buffer grows, Decode calls hold with the new capacity, to reserve the
+// memory.
 func (s *Server) Decode(src io.Reader, limit int64, hold func(capacity int) error) ([]byte, error) {
 	const first, most = 4 << 10, 1 << 30
 	var plain []byte
@@ -197,7 +200,7 @@ func (s *Server) Decode(src io.Reader, limit int64, hold func(capacity int) erro
 		if len(plain) == cap(plain) {
 			grown := max(first, 2*cap(plain))
 			if int64(grown) > limit {
-				grown = int(limit) + 1 // one more byte detects an excess
+				grown = int(limit) + 1 // one byte more, to detect a longer body
 			}
 			if grown > most {
 				return nil, s.BodyTooLarge(most)

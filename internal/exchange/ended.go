@@ -11,8 +11,8 @@ import (
 // ErrEnded is the error of a write to an answer that has already ended.
 var ErrEnded = errors.New("dunlin: the function that makes the answer has returned: its writer is no longer valid")
 
-// A Use guards the writer of one function that writes an answer, perhaps with several goroutines. It serialises their writes,
-// and makes writes after the end fail: the connection may then belong to another request. The zero value is ready.
+// A Use guards the writer of a function that writes an answer, perhaps on several goroutines. It serialises the writes, and makes
+// writes after the end of the answer fail, because the connection may then belong to another request. The zero value is ready.
 type Use struct {
 	mu    sync.Mutex
 	ended bool
@@ -31,15 +31,15 @@ func (u *Use) Begin() error {
 // Done ends a write that Begin allowed.
 func (u *Use) Done() { u.mu.Unlock() }
 
-// End prevents further writes. It waits for a write under way.
+// End prevents further writes. It waits for a running write.
 func (u *Use) End() {
 	u.mu.Lock()
 	u.ended = true
 	u.mu.Unlock()
 }
 
-// While returns the body of a request. In builds with the race detector, a read after the end of the request panics: in other
-// builds, the body may belong to another request by then.
+// While returns body. In builds with the race detector, it returns a wrapper of body whose Read panics after the end of the
+// request. In other builds such a read may get the body of another request.
 func While(ended *invariants.Flag, body io.Reader) io.Reader {
 	if !invariants.Enabled {
 		return body

@@ -31,14 +31,14 @@ func (r *Answer) EnsureOwn() *Own {
 	return x
 }
 
-// Reasons that a field cannot be added to an answer.
+// Reasons why a field cannot be added to an answer.
 var (
 	ErrStale      = errors.New("response used again after it was sent: one that owns memory (JSON, Problem, own headers) can be returned only once")
 	ErrManyFields = errors.New("response with more than " + strconv.Itoa(maxFields) + " headers of its own")
 )
 
-// ClaimSlot makes room for one more of the answer's own fields, for SetSlot. It returns false if the fields must be copied
-// first, because another copy of the answer has appended to them or there is no more room.
+// ClaimSlot makes room for another field of the answer's own, which SetSlot then sets. It returns false if the fields must be
+// copied first, because another copy of the answer has appended to them or there is no more room.
 func (r *Answer) ClaimSlot() bool {
 	x := r.Own()
 	if x == nil {
@@ -57,7 +57,7 @@ func (r *Answer) SetSlot(name, value string, replace bool) {
 	r.meta += 1 << versionAt
 }
 
-// Push appends f to the answer's own fields. If they cannot be appended to, it copies them first. It fails with ErrStale or
+// Push appends f to the answer's own fields, and copies them first if that is necessary (see ClaimSlot). The error is ErrStale or
 // ErrManyFields.
 func (r Answer) Push(f Field) (Answer, error) {
 	if !r.ClaimSlot() {
@@ -79,8 +79,8 @@ func (r Answer) Push(f Field) (Answer, error) {
 	return r, nil
 }
 
-// Branch copies the answer's own memory, which must exist, and returns the answer based on the copy, with room for another
-// field. It returns false if the answer was already sent.
+// Branch returns the answer with a copy of its Own that has room for another field. The answer must have an Own. Branch returns
+// false if the answer was already sent.
 func (r Answer) Branch() (Answer, bool) {
 	from, n := r.on.x, r.meta.fields()
 	if !from.version().sameAs(r.meta.version()) {
@@ -100,27 +100,27 @@ func (r Answer) Branch() (Answer, bool) {
 		r.Body = view.String(x.Buf)
 	}
 	if !from.version().sameAs(r.meta.version()) {
-		return Answer{}, false // it was sent during the copying
+		return Answer{}, false // the answer was sent during the copying
 	}
 	r.on = &x.anchor
 	r.meta.setVersion(x.version() + version(n))
 	return r, true
 }
 
-// OwnsBody reports whether the body is stored in the buffer of the answer's own memory.
+// OwnsBody reports whether the body is stored in the buffer of the answer's Own.
 func (r *Answer) OwnsBody() bool {
 	x := r.Own()
 	return x != nil && r.Body != "" && len(x.Buf) >= len(r.Body) && &view.Bytes(r.Body)[0] == &x.Buf[0]
 }
 
-// Stale reports whether the answer has memory of its own and was already sent: the memory may belong to another answer.
+// Stale reports whether the answer has an Own and was already sent. The Own may then belong to another answer.
 func (r *Answer) Stale() bool {
 	x := r.Own()
 	return x != nil && !x.version().sameAs(r.meta.version())
 }
 
-// Claim acquires the answer's own memory, which must exist, for the sender, which then calls Release or Lend. It returns false
-// if the answer was already sent.
+// Claim gives the answer's Own to the sender, which then must call Release or Lend. The answer must have an Own. Claim returns
+// false if the answer was already sent.
 func (r *Answer) Claim() bool {
 	for {
 		now := r.on.x.version()
@@ -133,7 +133,7 @@ func (r *Answer) Claim() bool {
 	}
 }
 
-// Reopen reverts Claim, so that fields can be added to the answer again.
+// Reopen undoes Claim, so that fields can be added to the answer again.
 func (r *Answer) Reopen() {
 	now := r.on.x.version() + version(r.meta.fields())
 	r.on.x.state.Store(uint64(now))
@@ -148,7 +148,7 @@ func (r *Answer) Fields() []Field {
 	return nil
 }
 
-// replacing returns the names of replacing fields after the first `from` fields.
+// replacing returns the names of the fields after the first `from` fields that have Replace set.
 func (r *Answer) replacing(from int) (names nameMask) {
 	own := r.Fields()
 	for i := from; i < len(own); i++ {
@@ -177,7 +177,7 @@ func (r *Answer) replaced(name string, from int) bool {
 	return false
 }
 
-// Headers calls yield for each header to be sent, in order, one value at a time; names are canonical.
+// Headers calls yield for each header field to be sent, in order, one value at a time. Names are canonical.
 func (r *Answer) Headers(yield func(name, value string) bool) {
 	if !r.blockHeaders(r.Base(), r.identity(), 0, yield) {
 		return
@@ -215,7 +215,7 @@ func (r *Answer) blockHeaders(b *Block, id Identity, from int, yield func(name, 
 	return true
 }
 
-// AppendHeaders appends the header lines for the fields of Headers. A block without replaced names is appended as rendered.
+// AppendHeaders appends the lines of the fields that Headers yields. A block without replaced names is appended as rendered.
 func (r *Answer) AppendHeaders(out []byte) []byte {
 	own := r.Fields()
 	out = r.appendBlock(out, r.Base(), r.identity(), 0)
@@ -276,7 +276,7 @@ func (r *Answer) SetIn(h http.Header, s *Strings) {
 	}
 }
 
-// identity returns the identity for the place in the base, if the base has one.
+// identity returns the identity to write into the place for it in the base, if the base has such a place.
 func (r *Answer) identity() Identity {
 	switch {
 	case r.on == nil:
@@ -287,7 +287,7 @@ func (r *Answer) identity() Identity {
 	return Identity{text: r.on.text, number: Number(r.meta.version())}
 }
 
-// AppendBase appends the lines of the base, which is not nil, for an answer without fields of its own.
+// AppendBase appends the lines of the base, which must not be nil. It is for an answer without fields of its own.
 func (r *Answer) AppendBase(out []byte) []byte {
 	b := r.Base()
 	if r.on.x == nil && r.on.text == "" && b.HasNumber() { // the common case
@@ -298,9 +298,9 @@ func (r *Answer) AppendBase(out []byte) []byte {
 	return b.append(out, r.identity())
 }
 
-// Identify adds the fields of b, the block of an IDHeader, with the identifier, and then the fields of over, unless it is nil. ok is false if
-// this fast path does not apply: the answer has some of b's fields or reports a failure, or the identifier must be checked. The
-// caller then adds the identifier like any other field.
+// Identify adds the fields of b, the block of an IDHeader, with the identifier id, and then the fields of over, unless over is
+// nil. ok is false if this fast path does not apply, because the answer has some of b's fields or reports a failure, or because
+// the identifier must be checked. The caller then adds the identifier like any other field.
 func (r Answer) Identify(b *Block, id *Identity, s *Strings, over *Block) (identified Answer, ok bool) {
 	if again, ok := r.IdentifyAgain(b, id, s, over); ok {
 		return again, true
@@ -308,13 +308,13 @@ func (r Answer) Identify(b *Block, id *Identity, s *Strings, over *Block) (ident
 	return r.identify(b, id.Short(s), s, over)
 }
 
-// IdentifyAgain is Identify for an answer on a base whose result was kept. For others, ok is false.
+// IdentifyAgain is Identify with a cached result for the base of the answer. If there is no such result, ok is false.
 func (r Answer) IdentifyAgain(b *Block, id *Identity, s *Strings, over *Block) (identified Answer, ok bool) {
 	last := over
 	if last == nil {
 		last = b
 	}
-	if r.on == nil || !r.Stands() || r.Failed() {
+	if r.on == nil || !r.IsPlain() || r.Failed() {
 		return r, false
 	}
 	all := last.meet(r.on.block.Load(), b)
@@ -324,7 +324,7 @@ func (r Answer) IdentifyAgain(b *Block, id *Identity, s *Strings, over *Block) (
 	n := id.Number(s)
 	switch {
 	case n != 0:
-		r.Stand(all)
+		r.SetBase(all)
 	case id.visible():
 		r.on = s.anchor(all, id.text)
 	default:
@@ -338,7 +338,7 @@ func (r Answer) identify(b *Block, id Identity, s *Strings, over *Block) (identi
 	if id.text != "" && !id.visible() || r.Failed() || !r.LacksAll(b) {
 		return r, false
 	}
-	if r.Stands() {
+	if r.IsPlain() {
 		base := r.Base()
 		if all := b.Under(base); all != nil {
 			last := b
@@ -351,7 +351,7 @@ func (r Answer) identify(b *Block, id Identity, s *Strings, over *Block) (identi
 			if id.text != "" {
 				r.on = s.anchor(all, id.text)
 			} else {
-				r.Stand(all)
+				r.SetBase(all)
 			}
 			r.meta.setVersion(version(id.number &^ isVisible))
 			return r, true
@@ -367,8 +367,8 @@ func (r Answer) identify(b *Block, id Identity, s *Strings, over *Block) (identi
 	return r, err == nil
 }
 
-// Lacks reports that the named field will surely not be sent: no part of the answer has a field of that name, even an empty or
-// replaced one.
+// Lacks reports whether no part of the answer has a field of that name. If it returns false, the field may still not be sent,
+// because another field replaces it.
 func (r *Answer) Lacks(name string) bool {
 	mask, own := maskOf(name), r.Fields()
 	if b := r.Base(); b != nil && b.names&mask != 0 && b.Has(name) {
@@ -415,8 +415,8 @@ var dateMask = maskOf("Date")
 // Dated reports whether the answer has a Date, so that the adapter must not add one.
 func (r *Answer) Dated() bool { return r.mask()&dateMask != 0 && !r.Lacks("Date") }
 
-// Rendered reports whether the base, which may be nil, contains the lines of all header fields and Date is not one of them,
-// so that AppendBase is sufficient. all may be false although this is the case.
+// Rendered returns the base, which may be nil. If all is true, the base contains the lines of all header fields, without Date, so
+// that AppendBase is sufficient. all may be false although that is the case.
 func (r *Answer) Rendered() (base *Block, all bool) {
 	if r.on == nil {
 		return nil, true

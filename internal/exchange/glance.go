@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Module is the proof that a caller of dunlin.Internal belongs to this module: only its packages can name the type.
+// Module is the type of an argument of dunlin.Internal. It proves that the caller belongs to this module, because only packages
+// of this module can name the type.
 type Module struct{}
 
 // began is the start time of the process, with a monotonic clock reading.
@@ -29,8 +30,8 @@ type Names struct {
 	firsts uint32            // first letters of the names, without regard to case
 	sized  [longestOf]uint64 // sets of names, by length
 
-	// NamesFields is the set of Connection, which is not in the other sets: wires know without comparing names whether
-	// Connection is present and names fields.
+	// NamesFields is the bit of Connection, for which Set returns 0: wires know without comparing names whether the request has a
+	// Connection field that names other fields.
 	NamesFields uint64
 }
 
@@ -50,8 +51,8 @@ func NewNames(all ...string) *Names {
 	return s
 }
 
-// Set returns the bit of a name, without regard to case. Bits are in the order of all. For Connection and for unknown names the
-// result is 0.
+// Set returns the bit of a name, without regard to case. The bits are in the order of the arguments of NewNames. For Connection
+// and for unknown names the result is 0.
 func (s *Names) Set(name string) uint64 {
 	if name == "" || len(name) >= longestOf || s.firsts>>(name[0]&31)&1 == 0 {
 		return 0 // the common case

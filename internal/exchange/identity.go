@@ -10,15 +10,15 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
-// A Number represents an identifier of a request. The identifier has 26 digits in Crockford's base 32, for 128 bits: the number
-// encrypted with a key of the process. The text is made only if it is needed: an answer that has the identifier stores the
-// number, and the digits are written directly into the output. Identifiers are unique for all purposes of tracing, but they are
-// not secret. 0 is no number.
+// A Number represents an identifier of a request. The identifier is the number, scrambled to 128 bits with a random key of the
+// process, as 26 digits in Crockford's base 32. An answer stores only the number, and the digits are written directly into the
+// output. A string is made only if application code uses the identifier. Identifiers are unique for all purposes of tracing, but
+// they are not secret. 0 means no number.
 type Number uint64
 
 const (
 	idLength     = 26  // digits of five bits for 128 bits
-	numbersTaken = 256 // numbers reserved at once by a Strings
+	numbersTaken = 256 // numbers that a Strings reserves at once
 )
 
 var (
@@ -41,10 +41,10 @@ type Identity struct {
 	number Number // 0 or isVisible if text was given
 }
 
-// isVisible replaces the number of a text that is known to be visible. Numbers are smaller.
+// isVisible is the number in an Identity whose text is known to have only visible characters. All other numbers are smaller.
 const isVisible Number = 1 << 63
 
-// Named returns the identity with a text; "" means none yet.
+// Named returns the identity with a text. With "" it returns the zero value.
 func Named(text string) Identity { return Identity{text: text} }
 
 // NamedVisibly returns the identity with a text of visible ASCII characters. ok is false for other texts, for "", and for texts
@@ -56,7 +56,8 @@ func NamedVisibly(text string, limit int) (id Identity, ok bool) {
 // IsZero reports whether the identity has neither a text nor a number yet.
 func (i *Identity) IsZero() bool { return i.text == "" && i.number == 0 }
 
-// Number returns the number of the identity. A zero identity gets a number first; for a text the result is 0.
+// Number returns the number of the identity. A zero identity gets a number first. For an identity with a given text, the result
+// is 0.
 func (i *Identity) Number(s *Strings) Number {
 	if i.IsZero() {
 		i.number = s.number()
@@ -67,7 +68,8 @@ func (i *Identity) Number(s *Strings) Number {
 // visible reports whether the given text has only visible ASCII characters.
 func (i *Identity) visible() bool { return i.number == isVisible || Visible(i.text) }
 
-// Short returns the identity without the text of a number. A zero identity gets a number first.
+// Short returns the identity. If it has a number, the result does not have the text that Text has made of it. A zero identity
+// gets a number first.
 func (i *Identity) Short(s *Strings) Identity {
 	if n := i.Number(s); n != 0 {
 		return Identity{number: n}
@@ -83,7 +85,7 @@ func (i Identity) String() string {
 	return i.number.String()
 }
 
-// Text returns the identity with its text. A zero identity gets a number first.
+// Text returns the text of the identity, and stores it. A zero identity gets a number first.
 func (i *Identity) Text(s *Strings) string {
 	if i.text == "" {
 		id := s.alloc(idLength)
@@ -117,7 +119,7 @@ func (n Number) String() string {
 	return string(id[:])
 }
 
-// An IDHeader is a field with the ID of a request as its value, and constant fields that are sent with it.
+// An IDHeader is a field with the identifier of a request as its value, and constant fields that are sent with it.
 type IDHeader struct {
 	Block  *Block // the field, and Others
 	Others *Block
@@ -168,8 +170,8 @@ func Visible(s string) bool {
 	return true
 }
 
-// visible8 is Visible for eight bytes. For the lowest invisible byte, one of the three numbers has the high bit set: no carry
-// reaches it from below.
+// visible8 is Visible for eight bytes. If a byte is not visible, one of the three numbers has the high bit of the lowest such
+// byte set, because no carry reaches that byte.
 func visible8(n uint64) bool {
 	const ones = 0x0101010101010101
 	return (n|(n+ones)|(n-'!'*ones))&(0x80*ones) == 0
@@ -186,6 +188,6 @@ func digits(n uint64) uint64 {
 	n = n&0x001f001f001f001f | n&0x03e003e003e003e0<<3
 	// In the alphabet letters begin at 10. The omitted letters i, l, o and u would be at 18, 20, 22 and 27.
 	const ones = 0x0101010101010101
-	from := func(least uint64) uint64 { return (n + (128-least)*ones) >> 7 & ones } // 1 in each byte of at least that
+	from := func(least uint64) uint64 { return (n + (128-least)*ones) >> 7 & ones } // 1 in each byte that is at least least
 	return n + '0'*ones + from(10)*('a'-'0'-10) + from(18) + from(20) + from(22) + from(27)
 }

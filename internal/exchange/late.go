@@ -12,8 +12,8 @@ import (
 )
 
 // If an action exceeds its timeout, the client gets 503 and its connection closes, while the action continues to run without a
-// limit. Its late answer is discarded. It keeps the memory of its request until it ends, so that it cannot affect the answer to
-// another request.
+// limit. Its late answer is discarded. The action keeps the memory of its request until it ends, so that it cannot affect the
+// answer to another request.
 
 // TimedOut reports whether an action of the route failed because of its timeout. ctx is the context of its request.
 func (r *Route) TimedOut(ctx context.Context, err error) bool {
@@ -35,8 +35,8 @@ var LateContext = func() context.Context {
 	return ctx
 }()
 
-// A TimeoutContext is the context of a request with a timeout. It ends with context.DeadlineExceeded exactly when the action
-// has lost its answer: the code that decides between the two answers ends it. Once the answer has begun, it has no deadline.
+// A TimeoutContext is the context of a request with a timeout. It has no timer: the code that decides that the action is late
+// ends it with context.DeadlineExceeded. When the answer has begun, the context has no deadline any more.
 type TimeoutContext struct {
 	context.Context // the values of the parent
 	parent          context.Context
@@ -51,7 +51,7 @@ type TimeoutContext struct {
 }
 
 func NewTimeoutContext(parent context.Context, until time.Time) *TimeoutContext {
-	// WithoutCancel hides the parent's cause from context.Cause, which looks it up by a value: the parent may end later than
+	// context.Cause finds the cause of a parent by a value. WithoutCancel hides this value, because the parent may end later than
 	// this context.
 	c := &TimeoutContext{Context: context.WithoutCancel(parent), parent: parent, until: until, done: make(chan struct{})}
 	if parent.Done() != nil {
@@ -130,8 +130,8 @@ func (c *TimeoutContext) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-// A Race decides between the two answers to a request with a timeout whose action has a goroutine of its own: that of the
-// action and that of the waiting goroutine. Without a timeout it is nil.
+// A Race decides between the two possible answers to a request with a timeout: the answer of the action, which has a goroutine of
+// its own, and the answer of the goroutine that waits for the action. A request without a timeout has a nil *Race.
 type Race struct {
 	Context *TimeoutContext // the context of the request
 	timeout time.Duration
@@ -155,7 +155,8 @@ func (r *Race) Begin() bool {
 	return r.begun
 }
 
-// WhileMine calls f unless the action has lost its connection. The action cannot lose it while f runs.
+// WhileMine calls f unless the action has lost its connection, and reports whether it has called f. The action cannot lose the
+// connection while f runs.
 func (r *Race) WhileMine(f func()) bool {
 	if r == nil {
 		f()
@@ -170,7 +171,8 @@ func (r *Race) WhileMine(f func()) bool {
 	return true
 }
 
-// Expire reports whether the request must be answered without the action, because the action has not begun an answer.
+// Expire is called at the timeout. It reports whether the request must be answered without the action, because the action has not
+// begun an answer. Then the action has lost its connection, and the context ends.
 func (r *Race) Expire() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -198,14 +200,15 @@ func NewRace(parent context.Context, timeout time.Duration) *Race {
 	return &Race{Context: NewTimeoutContext(parent, time.Now().Add(timeout)), timeout: timeout}
 }
 
-// Run calls Finish on a goroutine of its own and waits for it until the timeout passes. If its answer has not begun then, the
-// action is late: the caller answers in its place, and leaves the wire to the action. The call is abandoned after the action.
+// Run calls Finish on a new goroutine and waits for it until the timeout passes. If the answer has not begun by then, late is
+// true: the caller answers instead of the action, and leaves the wire to the action. Run calls Call.Abandon when the late action
+// has ended.
 func (r *Race) Run(c Call, p Pipeline) (a Answer, late bool) {
 	done := make(chan Answer, 1)
 	go func() {
 		returned := false
 		defer func() {
-			if !returned { // the action ended its goroutine
+			if !returned { // the action has called runtime.Goexit
 				done <- p.Answer(p.Problem(http.StatusInternalServerError, "", errGoexit))
 			}
 		}()

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// A LentBody is a body for standard handlers that the pipeline has read. They may read it on any goroutine, and may keep it
-// after the loan of its bytes.
+// A LentBody is a body for standard handlers whose bytes the pipeline has read already. Handlers may read it on any goroutine,
+// and may keep it after the loan of the bytes: then Read fails.
 type LentBody struct {
 	mu   sync.Mutex
 	rest []byte
@@ -15,7 +15,7 @@ type LentBody struct {
 	shut bool // closed by the handler
 }
 
-// Lend sets the bytes of the body, which is then read from its beginning.
+// Lend sets the bytes of the body, which are borrowed until End. Reading begins at the first byte.
 func (l *LentBody) Lend(b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -2,7 +2,7 @@ package exchange
 
 import "sync"
 
-// A Memo caches the values of up to maxMemos keys. The values of further keys are computed at each call.
+// A Memo caches the values of up to maxMemos keys. The values of other keys are computed at each call. Safe for concurrent use.
 type Memo[K comparable, V any] struct {
 	mu sync.RWMutex
 	by map[K]V

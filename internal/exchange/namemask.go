@@ -1,7 +1,7 @@
 package exchange
 
-// nameMask is a set of header names with one bit per name. Two disjoint masks have no name in common, which saves the
-// comparison of names in ordinary responses.
+// nameMask is a set of header names with one bit for each name; several names may have the same bit. Two sets without a common
+// bit have no common name, which saves the comparison of names in ordinary responses.
 type nameMask uint64
 
 // spread was chosen so that no two of the most common response header names share a bit.

@@ -29,7 +29,7 @@ func (s *State) Outcome(a *Answer, secure bool) tally.Outcome {
 	return OutcomeOf(status, semantics.MethodOf(s.Method), secure)
 }
 
-// OutcomeOf returns the outcome of requests that end with a status, 0 for none.
+// OutcomeOf returns the outcome of requests that end with the given status. The status 0 means no answer.
 func OutcomeOf(status int, method semantics.Method, secure bool) tally.Outcome {
 	class := min(status/100, ServerError) // standard handlers may use statuses from 600
 	rest := status - 100*class

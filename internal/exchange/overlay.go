@@ -10,12 +10,12 @@ import (
 // An overlay is a Wire with some header fields of its request changed.
 type overlay struct {
 	Wire
-	names, values []string // in order; "" for a removed field
+	names, values []string // the changed fields, ordered by name; the value "" removes the field
 	std           *http.Request
 }
 
-// Overlay returns a wire for the same request with changed fields: each replaces the sent fields of its name, and "" removes
-// them.
+// Overlay returns a wire for the same request with changed fields: each value replaces all fields of that name in the request,
+// and "" removes them.
 func Overlay(w Wire, fields map[string]string) Wire {
 	o := &overlay{Wire: w}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -122,11 +122,12 @@ type Credentials uint8
 const (
 	Authorized  Credentials = 1 << iota // Authorization
 	WithCookies                         // Cookie
-	Identified                          // other means: a key in another header, a certificate, a session
+	Identified                          // others: a key in another header, a certificate, a session
 )
 
-// CredentialsOf returns the credentials sent with a request and those known from its state: middleware may have removed fields
-// after it identified the user. With fields false, the caller knows that no field has credentials, and they are not inspected.
+// CredentialsOf returns the credentials sent with a request, and those recorded in its state: middleware may have removed fields
+// after it identified the user. If fields is false, the header fields are not inspected, because the caller knows that they
+// contain no credentials.
 func CredentialsOf(w Wire, s *State, fields bool) Credentials {
 	c := s.Credentials
 	if t := w.TLS(); t != nil && len(t.PeerCertificates) > 0 {

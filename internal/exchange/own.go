@@ -5,23 +5,23 @@ import (
 	"sync/atomic"
 )
 
-// An Own has the parts of an Answer that do not fit into its few words: headers, the buffer with the encoded body, the cause
-// of a failure. It is pooled, and yet the answer keeps the semantics of a value. An example of an action:
+// An Own has the parts of an Answer that do not fit into its few words: headers, the buffer with the encoded body, the cause of a
+// failure. Owns are pooled, and yet an Answer has the semantics of a value. An example:
 //
 //	r1 := dunlin.JSON(v)        // x generation 4, 0 fields   r1 has version 4|0
 //	r2 := r1.Header("A", "1")   // x generation 4, 1 field    r2 has version 4|1, same x
-//	r3 := r1.Header("B", "2")   // x has version 4|1, not r1's 4|0: r3 gets a copy of x with only B
+//	r3 := r1.Header("B", "2")   // x has version 4|1, but r1 has 4|0: r3 gets a copy of x with only B
 //
 // The fields are an append-only list. An answer that has seen all fields may append one: it claims the next slot by
-// compare-and-swap. Any other answer copies the fields it has seen. Sending an answer claims the entire Own by advancing its
-// generation: a use of an older answer then fails instead of reading the bytes of another request.
+// compare-and-swap. Any other answer copies the fields it has seen. To send an answer, the sender claims the Own by advancing its
+// generation. A later use of an older answer then fails instead of reading the bytes of another request.
 type Own struct {
 	anchor
 	state  atomic.Uint64 // a version: the generation and the number of fields claimed
 	fields []Field       // the length is fixed during use
-	length int64         // of the body omitted from an answer to HEAD, or NoLength
+	length int64         // the length in bytes of the body that an answer to HEAD omits, or NoLength
 	used   int           // number of fields to clear on release, while an adapter owns Buf
-	number Number        // for the place in the block
+	number Number        // the identifier for the place in the block
 
 	inline [inlineFields]Field // the usual storage of fields
 
@@ -33,9 +33,11 @@ type Own struct {
 	problem error // see Answer.Problem
 }
 
-// A Producer produces a Later answer when it is sent: after the action has returned, on the same goroutine or on one of its own.
+// A Producer produces a Later answer while it is sent: after the action has returned, on the goroutine of the action or on
+// another one.
 type Producer interface {
-	// Produce sends planned, which is claimed, and returns an answer of kind Sent; or it returns the answer to send in its place.
+	// Produce sends planned, which is claimed, and returns an answer of the kind Sent. Or it returns the answer to send instead
+	// of planned.
 	Produce(c Call, planned *Answer) Answer
 }
 
@@ -46,7 +48,7 @@ type Field struct {
 	Replace     bool   // it replaces earlier fields of the same names
 
 	names  nameMask // of Name or Block; set when appended
-	number Number   // for the place in Block
+	number Number   // the identifier for the place in Block
 }
 
 // version is a generation and, in its low byte, a number of fields.
@@ -77,7 +79,7 @@ var owns = sync.Pool{New: func() any {
 // NewOwn returns an Own from the pool, based on block, which may be nil.
 func NewOwn(block *Block) *Own {
 	x := owns.Get().(*Own)
-	if x.block.Load() != block { // a store costs a fence, and most values are reused with the same block
+	if x.block.Load() != block { // avoids a store, which is slow, since most Owns are reused with the same block
 		x.block.Store(block)
 	}
 	return x
@@ -85,7 +87,7 @@ func NewOwn(block *Block) *Own {
 
 func (x *Own) version() version { return version(x.state.Load()) }
 
-// release returns x to the pool. x was claimed and n of its fields were used, or no answer has used it yet.
+// release returns x to the pool. x must be claimed, or no answer may have used it yet. n is the number of used fields.
 func (x *Own) release(n int) {
 	if len(x.fields) > inlineFields {
 		x.fields = x.inline[:]

@@ -2,11 +2,12 @@ package exchange
 
 import "sync/atomic"
 
-// pairs caches the combinations of a block with other blocks: the first one, and a table in which each other block has one
-// slot. The first entry of a slot stays, so the size is bounded, and blocks made at run time cost only a lookup.
+// pairs caches the combinations of a block with other blocks: the first combination, and a table in which each other block has
+// one slot, which several blocks may share. The first entry of a slot stays. So the size of the cache is bounded, and for blocks
+// that are made at run time only the lookup is lost.
 type pairs struct {
 	first atomic.Pointer[pair]
-	table atomic.Pointer[[pairsKept]atomic.Pointer[pair]] // allocated for the second one
+	table atomic.Pointer[[pairsKept]atomic.Pointer[pair]] // allocated for the second combination
 }
 
 type pair struct{ other, result *Block }
@@ -40,8 +41,8 @@ func (p *pairs) hasRoom(other *Block) bool {
 	return t == nil || t[other.number%pairsKept].Load() == nil
 }
 
-// keep stores the combination with another block if there is room. If two goroutines make it at the same time, one of them may
-// be dropped.
+// keep stores the combination with another block if there is room. If two goroutines make the same combination at the same time,
+// only one of the two is stored.
 func (p *pairs) keep(other, result *Block) {
 	m := &pair{other, result}
 	if p.first.CompareAndSwap(nil, m) {
@@ -58,9 +59,9 @@ func (p *pairs) keep(other, result *Block) {
 // metKept is the number of results of Answer.Identify that a block caches.
 const metKept = 4
 
-// meet returns the cached result of Answer.Identify with b on a base that has none of b's names, and with block over them
-// unless it is b itself, or nil. base is not nil. So consecutive answers with the same headers cost one lookup. As in pairs,
-// the first entry of a slot stays.
+// meet returns a cached result of Answer.Identify: base, the fields of block under it, and the fields of b over both, unless b is
+// block itself. It returns nil if there is none. base must not be nil. So consecutive answers with the same headers need only one
+// lookup. As in pairs, the first entry of a slot stays.
 func (b *Block) meet(base, block *Block) *Block {
 	if m := b.met[base.number%metKept].Load(); m != nil && m.above == base && m.below == block {
 		return m

@@ -33,7 +33,8 @@ func (s *Server) BodyTooLarge(limit int64) error {
 	return s.Pipeline.Problem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the request body is larger than the limit of %d bytes", limit), nil)
 }
 
-// BodyTooLargeEver returns the problem for a body that exceeds the entire budget or the share of one client.
+// BodyTooLargeEver returns the problem for a body that exceeds the whole budget or the share of one client, so that it can never
+// be received.
 func (s *Server) BodyTooLargeEver() error { return s.tooLargeEver("the request body is") }
 
 func (s *Server) tooLargeEver(what string) error {
@@ -62,8 +63,8 @@ func (s *Server) NoRoomForBody(route string, met memory.Cap) error {
 	return s.Pipeline.NoMemory("the request body", met)
 }
 
-// Lost reports whether no client waits for the request any more. announced is the length of its body (-1: unknown), read the
-// number of bytes read.
+// Lost reports whether the client does not wait for the answer any more. announced is the length of the request body in bytes
+// (-1: unknown), and read is the number of its bytes that were read.
 func Lost(w Wire, ctx context.Context, announced int64, read int) bool {
 	watcher, knows := w.(Watcher)
 	if err := ctx.Err(); !knows || errors.Is(err, context.DeadlineExceeded) {
@@ -93,15 +94,15 @@ func TooEarly(err error) error {
 	return err
 }
 
-// CutBody counts a client that is too slow with a body, and returns the error for the reader: a 408 problem.
+// CutBody counts a client that sends a body too slowly, and returns the error for the reader of the body: a 408 problem.
 func (s *Server) CutBody(remote netip.AddrPort) error {
 	what := s.SlowBody()
 	s.NoteSlow(admission.SlowBody, remote, what)
 	return bodyTimeout{s.Pipeline.Problem(http.StatusRequestTimeout, what, os.ErrDeadlineExceeded)}
 }
 
-// A bodyTimeout is the problem of a read that exceeded a deadline. Like the error of net/http it implements net.Error itself:
-// handlers use a type assertion.
+// A bodyTimeout is the problem of a read that exceeded a deadline. Like the error of net/http it implements net.Error itself,
+// because handlers use a type assertion.
 type bodyTimeout struct{ error }
 
 var _ net.Error = bodyTimeout{}
@@ -119,7 +120,7 @@ func StdBodyError(err error) error {
 	return err
 }
 
-// A Reader reads a borrowed slice. The zero value is at the end.
+// A Reader reads the borrowed slice Rest. The zero value returns io.EOF.
 type Reader struct{ Rest []byte }
 
 func (b *Reader) Read(p []byte) (int, error) {
@@ -131,7 +132,8 @@ func (b *Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Bounded returns a reader of src that fails with a 413 problem after limit bytes, and with a 400 problem if src fails.
+// Bounded returns a reader of src. Its Read returns a 413 problem after limit bytes, and a 400 problem if src returns an error
+// that is not a problem.
 func (s *Server) Bounded(src io.Reader, limit int64) io.Reader {
 	return &boundedBody{src, s, limit, limit}
 }
@@ -153,8 +155,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Gathered returns the reader of a body for code that stores all of it. It is limited to limit bytes, also if the body itself
-// has no limit, as with a stream of another protocol.
+// Gathered returns the reader of a body for code that stores the whole body. The result is limited to limit bytes, also if the
+// body has no limit of its own, as with a stream of another protocol.
 func Gathered(body io.Reader, limit int64) io.Reader {
 	if b, ok := body.(interface{ Bound(limit int64) }); ok {
 		b.Bound(limit)
@@ -183,10 +185,10 @@ func (s *Server) BodyUnreadable(err error) error {
 	return s.Pipeline.Problem(http.StatusBadRequest, "the request body could not be read to its end", TooEarly(err))
 }
 
-// Complete HTTP/1.1 answers for connections, which belong to no request. The bytes are constant, because rendering them would
-// delay the start of every program. They have no Date (RFC 9110 section 6.6.1).
+// Complete HTTP/1.1 answers to connections without a request. They are constants, because rendering them would delay the start of
+// every program. They have no Date (RFC 9110 section 6.6.1).
 var (
-	// AddressRefusal and ConnectionRefusal answer a connection beyond the limit per address and beyond the total limit.
+	// AddressRefusal answers a connection above the limit per address, ConnectionRefusal one above the total limit.
 	AddressRefusal = []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n" +
 		"Content-Length: 120\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" +
 		`{"title":"Service Unavailable","status":503,"detail":"the server has as many connections from this address as it takes"}`)

@@ -2,11 +2,11 @@ package exchange
 
 import "sync/atomic"
 
-// Room is the initial capacity of buffers that are filled piece by piece and have similar final lengths: that of the last one
-// plus an eighth. A nil Room has no estimate.
+// Room is the initial capacity of buffers that are filled piece by piece and have similar final lengths. It is the final length
+// of the last buffer plus an eighth. A nil Room gives no initial capacity. Safe for concurrent use.
 type Room struct{ bytes atomic.Uint32 }
 
-// Append is append, but allocates a nil buf with the initial capacity.
+// Append appends p to buf. If buf is nil, it is allocated with the initial capacity.
 func (r *Room) Append(buf, p []byte) []byte {
 	if buf == nil && r != nil {
 		buf = make([]byte, 0, max(int(r.bytes.Load()), len(p)))
@@ -14,8 +14,8 @@ func (r *Room) Append(buf, p []byte) []byte {
 	return append(buf, p...)
 }
 
-// Used records the final length n of a buffer, up to limit bytes. Small differences are not stored, since all processors read
-// the memory around the value.
+// Used records the final length n of a buffer. The initial capacity is at most limit bytes. Small changes are not stored, because
+// all processors read the cache line of the value.
 func (r *Room) Used(n, limit int) {
 	if r == nil {
 		return

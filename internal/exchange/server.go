@@ -46,7 +46,7 @@ type Settings struct {
 	MinWriteRate int           // bytes per second of answers; negative: none
 	QueueTarget  time.Duration // how long requests may wait under overload; negative: unlimited
 
-	MaxBody    int64 // of a request, in bytes; routes may override it
+	MaxBody    int64 // of a request, in bytes; a Route may have another limit
 	MaxHead    int   // of a request, in bytes
 	MaxHeaders int   // number of field lines of a request
 
@@ -59,7 +59,7 @@ type Settings struct {
 	ProxyHeader time.Duration // time limit for the PROXY protocol header of trusted proxies; 0: proxies send no header
 
 	H2C           bool // accept HTTP/2 in clear text
-	H2CUpgrade    bool // accept upgrades to it from HTTP/1.1
+	H2CUpgrade    bool // accept upgrades from HTTP/1.1 to HTTP/2 in clear text
 	AdaptiveLimit bool // reduce concurrency below the limit if that is faster
 
 	Counts Counts // for tests
@@ -71,8 +71,8 @@ type Counts struct {
 	Pauses   func() int64 // pauses of the program for garbage collections
 }
 
-// BackgroundCost is the charge for an answer that continues in the background, in bytes. It covers its goroutine and its memory
-// on the heap.
+// BackgroundCost is the charge, in bytes, for an answer that continues in the background: for the goroutine and its memory on the
+// heap.
 const BackgroundCost = 8 << 10
 
 // TrustedProxies returns the trusted proxies, or nil.
@@ -93,7 +93,7 @@ func (s *Server) Client(w Wire) netip.AddrPort {
 	return s.Proxies.Client(peer, w.List(s.Proxies.Header))
 }
 
-// Secure reports whether the client of a request used TLS.
+// Secure reports whether the client of a request used TLS, to this server or to a trusted proxy.
 func (s *Server) Secure(w Wire) bool {
 	return w.Secure() || s.Proxies != nil && s.Proxies.Trusts(w.Remote().Addr()) && s.Proxies.Secure(w.List(s.Proxies.SchemeHeader()))
 }
@@ -107,7 +107,7 @@ func (s *Server) NoteSlow(reason admission.Reason, remote netip.AddrPort, what s
 
 // NoteSlowReader is NoteSlow for a client that stopped reading an answer.
 func (s *Server) NoteSlowReader(remote netip.AddrPort) {
-	s.NoteSlow(admission.SlowReader, remote, fmt.Sprintf("nothing of an answer was taken for %v", s.WriteTimeout))
+	s.NoteSlow(admission.SlowReader, remote, fmt.Sprintf("the client read nothing of an answer for %v", s.WriteTimeout))
 }
 
 // NoteEnded counts the eviction of a large holder, and logs it at a limited rate.

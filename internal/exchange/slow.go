@@ -9,16 +9,16 @@ import (
 // pause between reads. The zero value begins a body.
 type BodyPace struct {
 	waited time.Duration // in the current period of BodyTimeout
-	came   int64         // bytes in the current period
+	came   int64         // bytes that arrived in the current period
 }
 
-// Left returns the remaining waiting time of the current period.
+// Left returns how long the server may still wait in the current period.
 func (p *BodyPace) Left(s *Settings) time.Duration { return max(s.BodyTimeout-p.waited, 1) }
 
 // Came records bytes that arrived without waiting.
 func (p *BodyPace) Came(bytes int64) { p.came += bytes }
 
-// TooSlow records bytes that arrived after a wait, and reports whether a period has ended with too few bytes.
+// TooSlow records a wait and the bytes that arrived after it, and reports whether a period has ended with too few bytes.
 func (p *BodyPace) TooSlow(s *Settings, waited time.Duration, came int64) bool {
 	p.waited += waited
 	p.came += came
@@ -41,5 +41,5 @@ func (s *Settings) SlowBody() string {
 
 // SlowHead describes a client that sent its head too slowly.
 func (s *Settings) SlowHead() string {
-	return fmt.Sprintf("the request head did not arrive in whole within %v", s.HeadTimeout)
+	return fmt.Sprintf("the request head did not arrive completely within %v", s.HeadTimeout)
 }

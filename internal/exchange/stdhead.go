@@ -53,8 +53,8 @@ func Separator(name string) string {
 	return ", "
 }
 
-// isCanonical reports whether a header name has the spelling of net/http's maps. Most looked-up names do, and looking them up
-// again costs more than the first lookup.
+// isCanonical reports whether a header name has the spelling of net/http's maps. Most names do; a second lookup for them would
+// cost more than the first.
 func isCanonical(name string) bool {
 	first := true
 	for i := range len(name) {
@@ -112,7 +112,7 @@ func (h *StdHead) ContentLength() int64 {
 	return h.Req.ContentLength
 }
 
-// Version returns the version of HTTP, "" for a request made without one.
+// Version returns the version of HTTP, "" for a request that was made without a version.
 func (h *StdHead) Version() string {
 	switch major := h.Req.ProtoMajor; major {
 	case 0:
@@ -124,7 +124,7 @@ func (h *StdHead) Version() string {
 	}
 }
 
-// Spelling returns the path as the client sent it, if it has escapes or an empty query.
+// Spelling returns the path as the client sent it, if it has escapes or an empty query follows it, otherwise "".
 func (h *StdHead) Spelling() string {
 	path := h.Req.URL.RawPath
 	if path == "" {

@@ -2,9 +2,9 @@ package exchange
 
 import "github.com/dunlinhttp/dunlin/internal/view"
 
-// Strings copies borrowed bytes into safe strings. It appends them to a chunk of memory that is never reused, so that a string
-// stays valid and unchanged. The garbage collector frees the chunk after its last string. One allocation serves a few hundred
-// requests. The zero value is ready for use. A Strings belongs to one goroutine at a time.
+// Strings copies borrowed bytes into safe strings: strings that stay valid and unchanged. It appends them to a chunk of memory
+// that is never reused; the garbage collector frees the chunk when no string in it is used any more. One allocation serves a few
+// hundred requests. The zero value is ready for use. A Strings belongs to one goroutine at a time.
 //
 // Invariant: the bytes of the chunk before rest belong to returned strings and are never written again.
 type Strings struct {
@@ -24,7 +24,7 @@ type values struct {
 
 const (
 	chunkSize  = 4 << 10       // bytes per chunk
-	firstSize  = 256           // bytes of the first chunk; small, because a waiting request may copy no more
+	firstSize  = 256           // bytes of the first chunk; small, because a request that waits may not need more
 	maxChunked = chunkSize / 4 // longer strings get an allocation of their own
 	listSize   = 64            // strings per chunk of list
 	anchored   = 64            // anchors per chunk
@@ -61,7 +61,7 @@ func (c *Strings) anchor(b *Block, text string) *anchor {
 	}
 	a := &(*c.anchors)[0]
 	*c.anchors = (*c.anchors)[1:]
-	if a.block.Load() != b { // a store costs a fence, and most answers have the same block as the previous one
+	if a.block.Load() != b { // avoids a store, which is slow, since most answers have the block of the previous one
 		a.block.Store(b)
 	}
 	a.text = text
@@ -87,7 +87,7 @@ func (c *Strings) more(n int) {
 	c.rest = make([]byte, size)
 }
 
-// Values returns a slice for a header map that has only the element s. Its element must not be changed; appending copies it.
+// Values returns a slice for a header map that has only the element s. The element must not be changed; append copies the slice.
 func (c *Strings) Values(s string) []string {
 	if c.values == nil {
 		c.values = new(values)

@@ -11,15 +11,16 @@ import (
 // A Tap observes the body of a Later answer while it is sent, without changing it. Its methods are called by one goroutine at a
 // time.
 type Tap interface {
-	// Begin is called once with the final head of the answer: a Complete answer, without further calls, or a Later answer and
-	// the size of its body, -1 if unknown. It returns the answer with other headers, and whether the tap observes the body.
+	// Begin is called once, when the head of the answer is final. It returns the answer with changed headers. If the answer is
+	// Complete, no other method is called. Otherwise the answer is of the kind Later, size is the size of its body in bytes, -1
+	// if unknown, and the second result reports whether the tap observes the body.
 	Begin(answer Answer, size int64) (Answer, bool)
 
-	// Piece is called with the next bytes, which belong to the caller, and reports whether to continue.
+	// Piece is called with the next bytes of the body, which are borrowed until it returns. It reports whether to continue.
 	Piece(p []byte) bool
 
-	// End is called once if Begin was not called, or has requested the body. whole reports that the tap got the complete body
-	// without an error; then End is called before the client can know that the body is complete.
+	// End is called once if Begin was not called, or if Begin has requested the body. whole is true if the tap got the complete
+	// body without an error; then End is called before the client can know that the body is complete.
 	End(whole bool)
 }
 
@@ -38,7 +39,7 @@ type tappedSink struct {
 	left     int64 // missing bytes of the body, -1 if unknown
 }
 
-// show passes the next bytes to the tap.
+// show passes the next bytes to the tap, and ends the tap if these bytes end the body or exceed its size.
 func (s *tappedSink) show(p []byte) {
 	switch e := s.encoding; {
 	case e.ended || len(p) == 0:
@@ -85,7 +86,8 @@ func (s *tappedSink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return s.Sink.Hijack()
 }
 
-// Finish ends the body. The tap does not get a body with trailers as whole, because the pieces do not include them.
+// Finish ends the body. For a body with trailers it calls Tap.End with whole false, because the pieces do not include the
+// trailers.
 func (s *tappedSink) Finish(trailers http.Header) {
 	s.encoding.endTap(s.left <= 0 && len(trailers) == 0)
 	s.Sink.Finish(trailers)

@@ -9,8 +9,8 @@ import (
 
 // An Upgrader is a Wire whose connection can switch to another protocol (RFC 9110, section 7.8).
 type Upgrader interface {
-	// Upgrade sends the head of a, a 101, with Connection and Upgrade. When the request has ended it passes the connection to
-	// p. It does not keep a. The error is ErrLate if the request was answered without its action.
+	// Upgrade sends the head of a, a 101 response, with the fields Connection and Upgrade. When the request has ended, it passes
+	// the connection to p. It does not keep a. The error is ErrLate if the request was answered without its action.
 	Upgrade(a *Answer, p Protocol) error
 }
 
@@ -18,8 +18,8 @@ type Upgrader interface {
 // not arrived, or with a writer of standard middleware that does not give up the connection.
 var ErrCannotUpgrade = errors.New("upgrade: the connection cannot switch protocols")
 
-// Upgrade switches the connection of w to p, with the head of a, which apply completes. It returns nil if the request was
-// answered without its action.
+// Upgrade switches the connection of w to p. It calls apply, which completes a, and sends the head of a. It returns nil if the
+// request was answered without its action. The error is ErrCannotUpgrade if w is not an Upgrader; then apply is not called.
 func Upgrade(w Wire, a *Answer, p Protocol, apply func()) error {
 	up, ok := w.(Upgrader)
 	if !ok {
@@ -32,8 +32,8 @@ func Upgrade(w Wire, a *Answer, p Protocol, apply func()) error {
 	return nil
 }
 
-// A Protocol serves a connection after its upgrade. The adapter calls its methods, except those that say otherwise, on the
-// goroutine that owns the connection, and never two at once:
+// A Protocol serves a connection after its upgrade. Unless the comment of a method says otherwise, the adapter calls it on the
+// goroutine that owns the connection, one method at a time:
 //
 //	Open ─▶ Data, Output ─▶ (Data, Pending, Timeout, Output)* ─▶ End or Evict, perhaps ─▶ Closed
 //
@@ -49,39 +49,43 @@ type Protocol interface {
 	// The rest is passed again, before later input. Data is also called without new input: once after Open, after Peer.Wake,
 	// after the peer has accepted pending output, and when the server begins to drain.
 	//
-	// On an event loop it runs code of the application between Turn.EnterPart and Leave. If Leave is false, that code has
-	// blocked, and the connection belongs to another goroutine: Data must return at once.
+	// On an event loop, Data must call application code between Turn.EnterPart and Turn.Leave. If Leave returns false, that code
+	// has blocked, and the connection belongs to another goroutine: Data must return at once.
 	Data(t Turn, in []byte) (consumed int)
 
-	// Output appends all bytes to send. If last is set, the adapter closes the connection when they are sent.
+	// Output appends all bytes to send to out. If last is true, the adapter closes the connection when they are sent.
 	Output(out []byte) (_ []byte, last bool)
 
-	// Unsent is called after Output: the peer has not accepted the last n bytes. The protocol may take back some of them, from the
-	// end, to append them again later: Data and Output are called when the peer accepts more. The adapter holds the others.
+	// Unsent is called after Output: the socket has not accepted the last n bytes. The protocol may take back some of these
+	// bytes, from the end; Unsent returns their number. Output must append them again later: Data and Output are called when the
+	// socket accepts more. The adapter keeps the other bytes as pending output.
 	Unsent(n int) (takenBack int)
 
-	// Pending is told that the peer has not yet accepted some bytes of Output, which is not called until it has. Where Data is
-	// not called then, Pending(0) is, and reports whether Data must be.
+	// Pending is called with the number of bytes of Output that the peer has not accepted yet. Output is not called again until
+	// the peer has accepted them. An adapter that does not call Data then calls Pending(0), whose result reports whether Data
+	// must be called.
 	Pending(bytes int64) bool
 
 	// End is called when the peer will send no more. The connection is closed afterwards.
 	End()
 
-	// Timeout is called when the deadline has passed, which is then clear. Unless it sets a deadline, the connection is closed.
+	// Timeout is called when the deadline has passed. If it does not set a new deadline, the connection is closed.
 	Timeout(t Turn)
 
-	// Evict is called when others need the memory that the connection holds. The connection is closed afterwards.
+	// Evict is called when other connections need the memory that this connection holds. The connection is closed afterwards.
 	Evict()
 
-	// Blocked is called on any goroutine while application code runs that has lost its event loop. now is Turn.Now.
+	// Blocked is called when application code has lost its event loop. The code still runs. now is the time of Turn.Now. Blocked
+	// may be called on any goroutine.
 	Blocked(now int64)
 
-	// Run runs the job of Peer.Submit on a goroutine that may block. Overdue is called in its place if the job has waited too
-	// long in an overload; it may be called on any goroutine and must not block.
+	// Run is called because of Peer.Submit, on a goroutine that may block. Overdue is called instead of Run if the job has waited
+	// too long in an overload. Overdue may be called on any goroutine and must not block.
 	Run()
 	Overdue()
 
-	// Abandoned is called, on any goroutine, after application code ended in a panic, which was logged, or in runtime.Goexit.
+	// Abandoned is called, on any goroutine, after application code has ended in a panic or in runtime.Goexit. The adapter has
+	// logged the panic.
 	Abandoned()
 
 	// Closed is called once, last, when the connection is closed. It must be quick.
@@ -95,10 +99,10 @@ type Turn interface {
 	VisitTime() int64 // how long the turn should last, if Inline
 	Inline() bool     // the goroutine drives an event loop
 	Draining() bool   // the server drains
-	Spread() int64    // the time over which connections should end in a drain, so that their clients do not return at once
+	Spread() int64    // the time over which connections should end in a drain, so that not all clients reconnect at once
 
-	// EnterPart and Leave enclose code that may block. consumed is the length of the input that the code is about, from the
-	// beginning of that of Data.
+	// EnterPart and Leave enclose code that may block. consumed is the number of bytes of Data's input that are consumed already.
+	// Leave returns false if the connection belongs to another goroutine.
 	EnterPart(consumed int)
 	Leave() bool
 
@@ -112,67 +116,69 @@ type Turn interface {
 
 // A Peer is the connection of a Protocol.
 type Peer interface {
-	// Wake schedules a call of Data, then Output. Any goroutine may call it.
+	// Wake schedules a call of Data, then of Output. Safe for concurrent use.
 	Wake()
 
-	// Loop returns the event loop that serves the connection, nil if there is none. Any goroutine may call it.
+	// Loop returns the event loop that serves the connection, nil if there is none. Safe for concurrent use.
 	Loop() Loop
 
-	// WakeHere is Wake for a function that the Loop calls.
+	// WakeHere is Wake for a function that the Loop calls because of Loop.Call.
 	WakeHere()
 
-	// Prompt reports whether each call of Data is followed by one of Output even if the code that Data runs does not return:
-	// output that is made during Data then needs no Wake. Otherwise Wake sends output at once.
+	// Prompt reports whether the adapter calls Output soon after Data even if the application code that Data calls does not
+	// return. Then output that is made during Data needs no Wake. If Prompt is false, Wake sends output at once.
 	Prompt() bool
 
-	// SetDeadline replaces the deadline, in nanoseconds from now; 0 is none. Only the owner of the connection calls it.
+	// SetDeadline replaces the deadline, in nanoseconds from now; 0 means no deadline. Only the owner of the connection may call
+	// it.
 	SetDeadline(after int64)
 
-	// Pause stops or continues the reading of input. Only the owner calls it.
+	// Pause stops the reading of input, or with false continues it. Only the owner of the connection may call it.
 	Pause(bool)
 
-	// Reserve charges n bytes of a message from the client, unless the server has no memory for them. Only the owner calls it.
-	// Release releases them. Any goroutine may call it.
+	// Reserve charges n bytes of a message from the client. It returns false if the server has no memory for them. Only the owner
+	// of the connection may call it. Release ends the charge. Any goroutine may call Release.
 	Reserve(n int64) bool
 	Release(n int64)
 
-	// Charge charges n bytes of output that has to wait, or with a negative n ends their charge. Any goroutine may call it while
-	// output is pending.
+	// Charge charges n bytes of output that has to wait. A negative n ends the charge. Any goroutine may call it while output is
+	// pending.
 	Charge(n int64)
 
-	// Submit has Protocol.Run called on another goroutine. Only the owner calls it, during t.
+	// Submit requests a call of Protocol.Run on another goroutine. Only the owner of the connection may call it, during t.
 	Submit(t Turn)
 
-	// Restarting reports whether the server drains because a new process serves in its place. Any goroutine may call it.
+	// Restarting reports whether the server drains because a new process serves in its place. Safe for concurrent use.
 	Restarting() bool
 
-	// Log returns the server's logger. Any goroutine may call it.
+	// Log returns the server's logger. Safe for concurrent use.
 	Log() *slog.Logger
 }
 
-// A Loop is an event loop, with one value for all its connections.
+// A Loop is an event loop. All connections of a loop return the same value, so that values can be compared.
 type Loop interface {
-	// Call has the loop call f soon. f must be quick and must not block. Any goroutine may call it. It reports false if the loop
-	// has ended.
+	// Call makes the loop call f soon. f must be quick and must not block. Call returns false if the loop has ended. Safe for
+	// concurrent use.
 	Call(f func()) bool
 }
 
-// A Feed has messages for a connection, beside the protocol's own output. The protocol calls it as the adapter calls the
-// protocol's Output and Unsent, one call at a time; Hold may be called together with others.
+// A Feed supplies messages for a connection, in addition to the output of the protocol. The protocol calls the methods of the
+// Feed in its own methods Output and Unsent, one at a time. Only Hold may be called at the same time as other methods.
 type Feed interface {
-	// Cut reports whether the connection must be closed, since it takes the messages too slowly.
+	// Cut reports whether the connection must be closed, because the client receives the messages too slowly.
 	Cut() bool
 
-	// Rest appends the rest of a message of which the peer has the beginning. The protocol calls it before own output.
+	// Rest appends the rest of a message that was sent in part. The protocol calls it before it appends output of its own.
 	Rest(out []byte) []byte
 
-	// Append appends messages, after own output. more reports that there are others, for a call after the next Wake.
+	// Append appends messages. The protocol calls it after it has appended output of its own. more reports whether there are more
+	// messages, for a call after the next Wake.
 	Append(out []byte) (_ []byte, more bool)
 
 	// Unsent is Protocol.Unsent for the bytes of Append.
 	Unsent(n int) (takenBack int)
 
-	// Hold reports that the peer accepts no more before the next call of Append.
+	// Hold informs the feed that the peer accepts no more output before the next call of Append.
 	Hold()
 
 	// Close ends the feed.
@@ -181,21 +187,23 @@ type Feed interface {
 
 // A Streamer is a Wire whose connection can be passed on after the head of its last response.
 type Streamer interface {
-	// OpenStream sends the head of a, which apply completes. The body follows from p, until it closes the connection. It keeps nothing of
-	// a. Before apply is called, the error may be ErrCannotUpgrade. The error is ErrLate if the request was answered without its action.
+	// OpenStream calls apply, which completes a, and sends the head of a. Then it passes the connection to p, whose output is the
+	// body, until p closes the connection. OpenStream keeps nothing of a. The error is ErrCannotUpgrade if the connection cannot
+	// be passed on; then apply was not called. The error is ErrLate if the request was answered without its action.
 	OpenStream(a *Answer, p Protocol, apply func()) error
 }
 
-// An EventStream is the Protocol of an event stream without input. Where the connection cannot be passed on, Serve is called in
-// place of all its other methods.
+// An EventStream is the Protocol of an event stream, which has no input. If the connection cannot be passed on, the pipeline
+// calls Serve instead of all other methods.
 type EventStream interface {
 	Protocol
 
-	// Serve sends the stream until it ends, or ctx, which ends with the client. The stream should end when draining is closed.
+	// Serve sends the stream to w. It returns when the stream has ended or when ctx is done, which is when the client has gone.
+	// The stream should end when draining is closed.
 	Serve(ctx context.Context, draining <-chan struct{}, w EventWriter) error
 }
 
-// An EventWriter sends what was written at each call of Flush.
+// An EventWriter sends the written bytes at each call of Flush.
 type EventWriter interface {
 	io.Writer
 	Flush() error

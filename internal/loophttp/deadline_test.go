@@ -79,7 +79,7 @@ func cutOff(t *testing.T, config dunlin.Config, d time.Duration, send string, wa
 	}
 	if strings.Contains(string(all), " 408 ") {
 		suite.WantContains(t, "the answer", string(all), "Connection: close\r\n")
-		what, reason := fmt.Sprintf("the request head did not arrive in whole within %v", d), "slow-head"
+		what, reason := fmt.Sprintf("the request head did not arrive completely within %v", d), "slow-head"
 		if config.Timeouts.Body == d {
 			what, reason = fmt.Sprintf("the request body arrived at fewer than 256 bytes a second over %v", d), "slow-body"
 		}
