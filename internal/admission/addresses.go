@@ -27,9 +27,10 @@ func keyOf(ip netip.Addr) addressKey { return Network(ip, 64).As16() }
 // nat64 is the prefix of translated IPv4 addresses (RFC 6052 section 2.1).
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// Network returns the address for all clients that count as one: an IPv4 address, also in its IPv6 form (::ffff:192.0.2.1,
-// 64:ff9b::192.0.2.1), itself; for other IPv6 addresses the first bits, since a single host gets many addresses; a link-local
-// address itself, since they all share the first bits. The result has no zone.
+// Network returns the address under which the clients of a network are counted together. For an IPv4 address, also in an
+// IPv6 form (::ffff:192.0.2.1, 64:ff9b::192.0.2.1), this is the IPv4 address. For other IPv6 addresses it is the prefix of
+// the given number of bits, since a single host gets many addresses. Link-local addresses, which all have the same prefix,
+// are returned unchanged. The result has no zone.
 func Network(ip netip.Addr, bits int) netip.Addr {
 	ip = ip.Unmap().WithZone("")
 	switch {
@@ -46,7 +47,7 @@ func Network(ip netip.Addr, bits int) netip.Addr {
 	return network.Addr()
 }
 
-// NewAddresses returns a counter with the given limit for each address. It returns nil for 0.
+// NewAddresses returns a counter with the given limit for each address. For a limit of 0 it returns nil.
 func NewAddresses(limit int) *Addresses {
 	if limit == 0 {
 		return nil
@@ -54,8 +55,8 @@ func NewAddresses(limit int) *Addresses {
 	return &Addresses{limit: limit}
 }
 
-// Take counts one more for ip, and returns false if ip has reached the limit. The zero Addr, for peers without an address, has
-// no limit.
+// Take counts another connection of ip. If ip has reached the limit, it counts nothing and returns false. The zero Addr,
+// for peers without an address, has no limit.
 func (a *Addresses) Take(ip netip.Addr) bool {
 	if a == nil || !ip.IsValid() {
 		return true

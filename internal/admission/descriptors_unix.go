@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// DescriptorsForConnections returns the number of connections that leave one in twenty of the process's descriptors to files,
-// databases and other uses of the program; 0 if the limit is unknown.
+// DescriptorsForConnections returns the default limit of open connections: 95 % of the descriptors that the process may
+// have. The others stay free for files, databases and other uses. It returns 0 if the number of descriptors is unknown.
 func DescriptorsForConnections() int {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {

@@ -8,10 +8,10 @@ type keyCount[K comparable] struct {
 	peak   int // maximum number of entries since counts was made
 }
 
-// keptEntries is the maximum peak of a map that is kept: maps do not shrink.
+// keptEntries is the maximum peak of a map that is never replaced by a smaller one. Maps do not shrink by themselves.
 const keptEntries = 256
 
-// add counts one more for key, and returns false if key has reached limit.
+// add increments the count of key. If the count has reached limit, it changes nothing and returns false.
 func (h *keyCount[K]) add(key K, limit int) bool {
 	n := h.counts[key]
 	if n >= limit {
@@ -25,7 +25,7 @@ func (h *keyCount[K]) add(key K, limit int) bool {
 	return true
 }
 
-// release undoes a successful take.
+// release undoes a successful add.
 func (h *keyCount[K]) release(key K) {
 	if n := h.counts[key]; n > 1 {
 		h.counts[key] = n - 1

@@ -30,7 +30,8 @@ func (k *Keys) shard(key string) *keyShard {
 	return &k.shards[maphash.String(k.seed, key)%keyShards]
 }
 
-// Take counts one more for key, and returns false if key has reached the limit. The key is retained until Release.
+// Take counts another request for key. If key has reached the limit, it counts nothing and returns false. The key is
+// retained until Release.
 func (k *Keys) Take(key string) bool {
 	s := k.shard(key)
 	s.mu.Lock()

@@ -14,11 +14,11 @@ const (
 	KeyLimit                     // one client had as many requests in flight as the limit allows: 429
 	NoMemory                     // the budget had no room for a request: 503
 	LargestHolder                // the costliest holder was refused or cut off for memory
-	MemoryCap                    // one connection or address reached its limit
+	MemoryCap                    // a connection or an address reached its memory limit
 	AcceptPaused                 // no connections were accepted: no descriptors, or MaxConnections reached
-	IdleDropped                  // an idle connection was closed to free its descriptor
-	AddressLimit                 // one address had as many connections as it may
-	LoopLimit                    // a loop had as many connections as it may
+	IdleDropped                  // an idle connection was closed to make room for others
+	AddressLimit                 // an address was at its limit of connections
+	LoopLimit                    // all loops were at their limit of connections
 	SlowHead                     // a request head arrived below the minimum rate
 	SlowBody                     // a request body arrived below the minimum rate
 	SlowReader                   // a response was read below the minimum rate
@@ -28,7 +28,7 @@ const (
 	ClearText                    // a client sent clear text to a TLS port
 	ProxyHeader                  // a proxy's connection began without a valid PROXY protocol header
 
-	// HTTP/2 clients exceeded a limit on frames without effect; in the order of package http2's reasons.
+	// HTTP/2 clients sent too many frames that serve no request. The order is that of the reasons of package http2.
 	H2Resets
 	H2Faults
 	H2Refusals
@@ -85,7 +85,7 @@ type tally struct {
 // start is the origin of the clock of log lines.
 var start = time.Now()
 
-// Add counts one more and returns the count.
+// Add counts an event and returns the new count.
 func (s *Shed) Add(r Reason) uint64 {
 	if s == nil {
 		return 0
@@ -114,7 +114,7 @@ func (t *tally) countEvent() (since uint64, due bool) {
 // Lines limits the rate of log lines about one kind of event. The zero value is ready for use; it is safe for concurrent use.
 type Lines struct{ tally }
 
-// Note is Note of a Shed.
+// Note counts an event and reports whether a log line is due, as Shed.Note does.
 func (l *Lines) Note() (since uint64, due bool) { return l.countEvent() }
 
 // Count returns the count of a reason.

@@ -54,7 +54,7 @@ func TestMaxMemoryPerConnectionOfStreams(t *testing.T) {
 	}
 	first := half(s.Client, 1)
 	status, body := s.post("/length", bytes.NewReader(make([]byte, size)))
-	want(t, status, body, 503, "the connection holds as much memory as one may")
+	want(t, status, body, 503, "the connection is at its memory limit")
 	other := &http.Transport{Protocols: new(http.Protocols)}
 	other.Protocols.SetUnencryptedHTTP2(true)
 	defer other.CloseIdleConnections()

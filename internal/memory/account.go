@@ -28,7 +28,7 @@ type Account struct {
 	budget  *Budget
 	holder  Holder
 	address *address    // nil for none, or without a cap
-	set     *AccountSet // nil for an account outside of groups
+	set     *AccountSet // nil for an account outside of a set
 	slot    int         // index in budget.all, -1 after the removal; guarded by budget.mu
 	wait    *waiter     // nil if no request waits; changes under budget.mu and mu
 
@@ -41,21 +41,21 @@ type Account struct {
 	status   // what happens to the account
 }
 
-// status is the state of an account besides its memory. The lock is the account's.
+// status is the state of an account apart from its memory. It is guarded by the lock of the account.
 type status struct {
 	ending  bool // it is being evicted
 	counted bool // ending has been counted, see CountEnd
 	closed  bool
-	lent    bool // other goroutines may still refer to it: it is not reused
-	working bool // the server is processing the request, or writing its response; not evicted
-	making  bool // the server is working on a response whose memory is reserved
-	met     Cap  // cap that refused it, see Met
+	lent    bool // other goroutines may still refer to the account, so it is not reused
+	working bool // the server processes the request, or makes its response: the holder is not evicted
+	making  bool // the server makes a response whose memory is reserved: the holder is not evicted
+	met     Cap  // see Met
 }
 
 var accounts = sync.Pool{New: func() any { return new(Account) }}
 
-// Open returns an account that holds nothing, for a holder with an address (the zero Addr for none). It belongs to the holder
-// until Close.
+// Open returns an account that holds nothing, for a holder with an address (the zero Addr for none). The holder must call Close
+// or CloseIdle in the end.
 func (b *Budget) Open(holder Holder, from netip.Addr) *Account {
 	a := accounts.Get().(*Account)
 	*a = Account{budget: b, holder: holder}
@@ -85,8 +85,8 @@ func (b *Budget) unlink(a *Account) {
 	b.closeAddress(a.address)
 }
 
-// Force charges n bytes that are held already and cannot be refused. If they do not fit, holders are evicted, possibly this
-// one. Output is taken from its reservation first.
+// Force charges n bytes that are held already and cannot be refused. If they do not fit, holders are evicted, possibly this one.
+// Output uses its reservation first.
 func (a *Account) Force(u Use, n int64) {
 	if u == Output {
 		a.mu.Lock()
@@ -109,7 +109,7 @@ func (a *Account) charge(u Use, n int64) {
 	a.add(n)
 }
 
-// Release releases n bytes.
+// Release ends the charge of n bytes.
 func (a *Account) Release(u Use, n int64) {
 	if n == 0 {
 		return
@@ -122,7 +122,7 @@ func (a *Account) Release(u Use, n int64) {
 	b.signal()
 }
 
-// add records n more bytes, which the budget, the set and the address have counted already.
+// add adds n bytes to the account; the budget, the set and the address have counted them already. n may be negative.
 func (a *Account) add(n int64) {
 	b := a.budget
 	a.mu.Lock()
@@ -158,7 +158,7 @@ func largeBytes(held int64) int64 {
 	return held
 }
 
-// noteGiant sets or clears budget.giant, an account that alone exceeds the budget's bound. a.mu is held.
+// noteGiant updates Budget.giant, an account that alone exceeds the bound of the budget. a.mu is held.
 func (b *Budget) noteGiant(a *Account, held int64) {
 	if bound := b.Bound(); bound > 0 && held > bound && !a.ending {
 		b.giant.CompareAndSwap(nil, a)
@@ -177,7 +177,7 @@ func (a *Account) BeginResponse(left int64) {
 	a.peer.measure(now)
 	a.mu.Unlock()
 	if a.budget.waiting.Load() > 0 {
-		a.budget.wakeFirst(true) // the answer can be evicted from now on
+		a.budget.wakeFirst(true) // from now on the account can be evicted
 	}
 }
 
@@ -191,7 +191,7 @@ func (a *Account) EndResponse() {
 // AbandonResponse records that the peer will not read the rest of the response.
 func (a *Account) AbandonResponse() { a.endAnswer() }
 
-// endAnswer returns the size of the answer that ends, 0 if there is none.
+// endAnswer ends the answer that the peer reads, and returns its size, 0 if there is none.
 func (a *Account) endAnswer() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -213,8 +213,8 @@ func (a *Account) Progress(n, left int64) {
 	}
 }
 
-// SetWorking records whether the server is processing the request. While it is, the time does not count as the peer's, and the
-// holder is not evicted. SetWorking returns false if the holder is being evicted already.
+// SetWorking records whether the server is processing the request. While it is, the time does not count against the peer, and the
+// holder is not evicted. SetWorking returns false if the holder is already being evicted.
 func (a *Account) SetWorking(working bool) bool {
 	now := a.budget.clock()
 	a.mu.Lock()
@@ -236,8 +236,8 @@ func (a *Account) updateClock(now int64) {
 	}
 }
 
-// EndRequest reserves for the response the memory that was reserved for the request body, so that no other account can take it in
-// between.
+// EndRequest turns the reservation for the request body into a reservation for the response, so that no other account can take
+// the memory in between.
 func (a *Account) EndRequest() {
 	a.mu.Lock()
 	body, closed := a.body, a.closed
@@ -264,20 +264,20 @@ func (a *Account) ReleaseBody(n int64) {
 	a.Release(Body, n)
 }
 
-// ReserveForOutput turns n bytes that the account holds for a use that is about to end into a reservation for output.
+// ReserveForOutput turns n bytes that the account holds for use u into a reservation for output.
 func (a *Account) ReserveForOutput(u Use, n int64) {
 	a.budget.change(u, Output, n)
 	a.set.add(u, -n)
 	a.addReserved(n)
 }
 
-// ForceReserve reserves n bytes for output that is about to be held and cannot be refused.
+// ForceReserve makes a reservation of n bytes for output that cannot be refused.
 func (a *Account) ForceReserve(n int64) {
 	a.Force(Output, n)
 	a.addReserved(n)
 }
 
-// addReserved records that n bytes held for output are a reservation. If the account was closed meanwhile, they are released.
+// addReserved adds n bytes that are charged for output to the reservation. If the account was closed meanwhile, it releases them.
 func (a *Account) addReserved(n int64) {
 	a.mu.Lock()
 	closed := a.closed
@@ -290,7 +290,8 @@ func (a *Account) addReserved(n int64) {
 	}
 }
 
-// TrimReservation releases the reservation for output beyond limit bytes: the response is complete and will hold no more.
+// TrimReservation reduces the reservation for output to limit bytes. It is for a complete response, which will hold no more
+// memory.
 func (a *Account) TrimReservation(limit int64) {
 	a.mu.Lock()
 	more := max(a.reserved-limit, 0)
@@ -313,8 +314,8 @@ func (a *Account) Evicted() bool {
 	return a.ending
 }
 
-// CountEnd reports whether the caller is the first to carry out the eviction, and must count it. Evictions are counted here and not
-// when chosen, since a chosen holder may release its memory first (see Spare).
+// CountEnd is called by the code that carries out an eviction. It returns true for the first call, which must count the eviction.
+// An eviction is not counted when the holder is chosen, because the holder may then release its memory by itself (see Spare).
 func (a *Account) CountEnd() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -323,7 +324,7 @@ func (a *Account) CountEnd() bool {
 	return first
 }
 
-// Spare cancels the eviction of a holder that has released everything by itself. It returns false if something is still held.
+// Spare cancels the eviction if the holder has released all of its memory by itself. Otherwise it returns false.
 func (a *Account) Spare() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -334,7 +335,7 @@ func (a *Account) Spare() bool {
 	return true
 }
 
-// Lend returns the account for use by other goroutines than the holder's. After the account is closed they get no memory.
+// Lend returns the account for use by goroutines that may use it after Close. They get no memory then.
 func (a *Account) Lend() *Account {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -342,8 +343,8 @@ func (a *Account) Lend() *Account {
 	return a
 }
 
-// CloseIdle closes an account that holds nothing besides a reservation for output and is not being evicted, and reports whether
-// it did. The holder opens another one when needed.
+// CloseIdle releases the reservation for output. If the account then holds nothing and is not being evicted, CloseIdle closes it
+// and returns true. The caller must not use the account afterwards.
 func (a *Account) CloseIdle() bool {
 	a.ReleaseReservation()
 	a.mu.Lock()
@@ -360,7 +361,7 @@ func (a *Account) CloseIdle() bool {
 	return idle
 }
 
-// Close ends the holder's use of the account. Memory that is still in use by running code is released when that code ends.
+// Close ends the holder's use of the account. Code that still runs may still hold charged memory, and must release it.
 func (a *Account) Close() {
 	a.Unwait()
 	a.mu.Lock()
@@ -371,5 +372,5 @@ func (a *Account) Close() {
 		a.budget.unlink(a)
 		return
 	}
-	a.ReleaseReservation() // later output finds the account closed
+	a.ReleaseReservation() // no later reservation is possible, because the account is closed
 }

@@ -35,9 +35,9 @@ func Uses(yield func(Use) bool) {
 
 // A Budget bounds the memory held for clients, in bytes. Only unfinished work is counted: a request that is answered at once
 // holds nothing. The capacity of buffers counts, not their length. All methods are safe for concurrent use. The zero Budget
-// has no bound and counts.
+// counts, but has no bound.
 //
-// Invariant: held is the sum over all uses, and each of them is ≥ 0.
+// Invariant: held is the sum of by, and each element of by is ≥ 0.
 type Budget struct {
 	bound   atomic.Int64
 	held    atomic.Int64
@@ -91,7 +91,7 @@ func (b *Budget) clock() int64 {
 
 func (b *Budget) maxWait() time.Duration { return cmp.Or(b.MaxWait, 10*time.Second) }
 
-// SetBound changes the bound; 0 is no bound. Held memory stays held.
+// SetBound changes the bound; 0 is no bound. It does not evict holders.
 func (b *Budget) SetBound(bound int64) { b.bound.Store(bound) }
 
 // reserve reserves n bytes for a use if they fit, with a bound larger by beyond bytes.
@@ -131,8 +131,8 @@ func (b *Budget) change(from, to Use, n int64) {
 	b.by[to].Add(n)
 }
 
-// Force charges n bytes that the server itself holds, for no client in particular, and evicts holders for them. A negative n
-// releases bytes.
+// Force charges n bytes that no account is charged for, such as the buffers of a call, and evicts holders if they do not fit. A
+// negative n releases bytes.
 func (b *Budget) Force(u Use, n int64) {
 	b.force(u, n)
 	if n < 0 {
@@ -142,13 +142,13 @@ func (b *Budget) Force(u Use, n int64) {
 	}
 }
 
-// Tight reports whether three quarters of the budget are held.
+// Tight reports whether at least three quarters of the budget are held.
 func (b *Budget) Tight() bool {
 	bound := b.bound.Load()
 	return bound > 0 && b.held.Load() >= bound-bound/4
 }
 
-// Crowding reports whether half of the budget is held, or a request waits for memory.
+// Crowding reports whether more than half of the budget is held, without caches, or a request waits for memory.
 func (b *Budget) Crowding() bool {
 	bound := b.Bound()
 	return bound > 0 && (b.waiting.Load() > 0 || b.Held()-b.HeldFor(InCache) > bound/2)
@@ -175,7 +175,7 @@ func (b *Budget) Held() int64 { return b.held.Load() }
 // HeldFor returns the bytes held for one use.
 func (b *Budget) HeldFor(u Use) int64 { return b.by[u].Load() }
 
-// Peak returns approximately the maximum of the bytes held.
+// Peak returns about the maximum number of bytes that were held at once.
 func (b *Budget) Peak() int64 { return b.peak.Load() }
 
 // Refused returns the number of refused requests for memory.
@@ -194,9 +194,9 @@ func (b *Budget) Ended() uint64 { return b.ended.Load() }
 type Holding struct {
 	Remote netip.AddrPort
 	Held   int64         // bytes
-	For    time.Duration // since it began to hold something
-	Free   time.Duration // until it is expected to be free
-	Ending bool          // it is being evicted
+	For    time.Duration // since the account began to hold something
+	Free   time.Duration // until the memory is expected to be free
+	Ending bool          // the holder is being evicted
 }
 
 // Largest returns the n largest accounts, in descending order.

@@ -5,22 +5,22 @@ import (
 	"sync/atomic"
 )
 
-// A Cap is a limit on the memory of one holder, independent of the free memory.
+// A Cap is a limit on the memory of a connection or an address, which applies also while memory is free.
 type Cap uint8
 
 const (
 	NoCap         Cap = iota
-	ConnectionCap     // of the body of a request, or of a connection
-	AddressCap        // of an address
-	PartsCap          // of a connection, because of other accounts of the set
+	ConnectionCap     // the limit of a request body, or of a connection
+	AddressCap        // the limit of an address
+	PartsCap          // the limit of a connection, reached because of other accounts of its set
 	BudgetCap         // the request exceeds the budget
 )
 
 // Capped reports whether the reason is a configured cap.
 func (c Cap) Capped() bool { return c == ConnectionCap || c == PartsCap || c == AddressCap }
 
-// An AccountSet is a set of accounts that the cap of a connection bounds together, without answers: those of an HTTP/2 connection and
-// its streams. The zero value is ready for use.
+// An AccountSet is a set of accounts whose sum is bounded by the cap of a connection, without answers: the accounts of an HTTP/2
+// connection and its streams. The zero value is ready for use. Safe for concurrent use.
 type AccountSet struct{ held atomic.Int64 }
 
 func (g *AccountSet) add(u Use, n int64) {
@@ -29,7 +29,7 @@ func (g *AccountSet) add(u Use, n int64) {
 	}
 }
 
-// reserve adds n bytes, and returns false if the set would exceed limit. 0 is no limit.
+// reserve adds n bytes. If the set would exceed limit, it adds nothing and returns false. 0 is no limit.
 func (g *AccountSet) reserve(u Use, n, limit int64) bool {
 	if g == nil || u == Output {
 		return true
@@ -67,7 +67,7 @@ func (at *address) add(n int64) {
 	}
 }
 
-// addressOf returns the sum of an address for one more account. b.mu is held.
+// addressOf returns the sum of an address, and counts another account in it. b.mu is held.
 func (b *Budget) addressOf(ip netip.Addr) *address {
 	at := b.addresses[ip]
 	if at == nil {
@@ -94,8 +94,8 @@ func (b *Budget) closeAddress(at *address) {
 // caps are the limits of SetCaps, in bytes; 0 is none.
 type caps struct{ maxBody, maxConnection, maxAddress int64 }
 
-// SetCaps limits the body of a request, in addition to which the connection may hold reading bytes, and the memory of an
-// address. 0 is no limit. It must not be called after the first call of Open.
+// SetCaps sets limits in bytes; 0 is no limit. body limits the body of a request. A connection may hold reading bytes in addition
+// to it. address limits the memory of an address. SetCaps must not be called after the first call of Open.
 func (b *Budget) SetCaps(body, reading, address int64) {
 	b.maxBody, b.maxConnection, b.maxAddress = body, 0, address
 	if body > 0 {
@@ -117,8 +117,8 @@ func (b *Budget) MostBody() int64 {
 	return most
 }
 
-// MostAhead returns the maximum size that a body of unknown length has reserved before it has arrived: so large ones arrive one
-// after the other and do not block each other.
+// MostAhead returns the maximum number of bytes that are reserved for a body of unknown length before they arrive; 0 is no limit.
+// With such a reservation large bodies arrive one after the other and do not block each other.
 func (b *Budget) MostAhead() int64 {
 	if most := b.MostBody(); most > 0 {
 		return most / 4
@@ -126,9 +126,9 @@ func (b *Budget) MostAhead() int64 {
 	return 0
 }
 
-// MostGrown returns the new size, in bytes, of a buffer of has bytes that must hold want. If the length of the data is unknown
-// and memory is scarce, the buffer grows by at most a quarter. A part of the address's limit stays free for memory other than
-// the body.
+// MostGrown returns the new size, in bytes, of a buffer that has has bytes and should grow to want bytes. unknown is true if the
+// length of the data is unknown. Then a buffer that is large in relation to the bound grows by at most a quarter, and a part of
+// the limit of the address stays free for other memory than the body.
 func (b *Budget) MostGrown(want, has int, unknown bool) int {
 	bound := b.Bound()
 	if b.maxAddress > 0 && (bound <= 0 || b.maxAddress < bound) {
@@ -146,18 +146,19 @@ func (b *Budget) MostGrown(want, has int, unknown bool) int {
 	return want
 }
 
-// Why describes the reason of a refusal.
+// Why describes the reason for a refusal, for the client.
 func (b *Budget) Why(met Cap) string {
 	switch met {
 	case ConnectionCap, PartsCap:
-		return "the connection holds as much memory as one may"
+		return "the connection is at its memory limit"
 	case AddressCap:
-		return "its address holds as much memory as one may"
+		return "the address of the client is at its memory limit"
 	}
 	return "the " + b.String() + " is used up"
 }
 
-// Met returns the cap that refused memory to the account or led to its eviction; NoCap if the budget was exhausted.
+// Met returns the cap because of which memory was refused to the account, or the account was evicted. It returns NoCap if the
+// reason was the budget.
 func (a *Account) Met() Cap {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -170,7 +171,7 @@ func (a *Account) meets(c Cap) {
 	a.met = c
 }
 
-// overEver returns the cap because of which n more bytes can never fit.
+// overEver returns the cap because of which n more bytes can never fit, or NoCap.
 func (b *Budget) overEver(a *Account, u Use, n int64) Cap {
 	after, bound := a.Held()+n, b.Bound()
 	if bound > 0 && after > bound {
@@ -185,7 +186,7 @@ func (b *Budget) overEver(a *Account, u Use, n int64) Cap {
 	return NoCap
 }
 
-// overConnection returns the cap that n more bytes for a use would exceed, of the account or of its set. Answers are not
+// overConnection returns the cap of the account or of its set that n more bytes for a use would exceed, or NoCap. Answers are not
 // capped, since the server makes them.
 func (b *Budget) overConnection(a *Account, u Use, n int64) Cap {
 	switch {
@@ -198,7 +199,8 @@ func (b *Budget) overConnection(a *Account, u Use, n int64) Cap {
 	return NoCap
 }
 
-// overAddress returns the bytes by which a's address would exceed its limit with n more bytes, after all current evictions.
+// overAddress returns the number of bytes by which a's address would exceed its limit with n more bytes, after the evictions that
+// are under way.
 func (b *Budget) overAddress(a *Account, n int64) int64 {
 	if a.address == nil {
 		return 0

@@ -1,31 +1,33 @@
-// Package memory divides the memory that clients make a server hold. It knows neither connections nor HTTP.
+// Package memory limits the memory that clients make a server hold, and divides it among them. It does not depend on connections
+// or HTTP.
 //
 // A [Budget] has a bound in bytes. A holder, which is a connection, a stream or a request, has an [Account] while the server
-// holds memory for it. It calls Reserve before it fills memory, Force for memory that exists already, Release when memory is
-// free again, and Evicted to learn that others need its memory. It reports the progress of its peer by Progress,
-// BeginResponse, EndResponse and SetWorking. Large holders hold more than [Small], which is 80 KiB; small ones hold at most that. The rules:
+// holds memory for it. The holder calls Reserve before it fills memory, Force for memory that exists already, Release when memory
+// is free again, and Evicted to learn whether other holders need its memory. It reports the progress of its peer by Progress,
+// BeginResponse, EndResponse and SetWorking. A small holder holds at most [Small], which is 80 KiB; a large holder holds more.
+// The rules:
 //
 //  1. Small is safe. A holder that is small with the requested bytes never waits. If its memory does not fit, other holders are
 //     evicted at once, by rule 4. If none can be evicted, the bound is exceeded by up to an eighth. Beyond that the request is
 //     refused.
 //  2. A larger request is granted if it fits and no earlier request waits. All large holders together leave a quarter of the bound
-//     free, unless there is only one, which may fill the bound. A request that cannot wait, such as one for the values of a body
-//     that has arrived or for the next part of a message, is granted if it fits. It passes the queue until the first of it has been
-//     the first for a quarter of MaxWait.
-//  3. Otherwise the request waits in one queue, first in, first out. It is refused after MaxWait, 10 seconds by default. It asks
-//     again when memory is released. The first of the queue evicts slow large holders, and is granted their memory when they
-//     have released it, which may be at once. If it is slow itself and the costliest of them, it is refused. If clients have
-//     mostly not read large answers lately, it also evicts holders whose answers are read, by rule 4. If it has waited for a
-//     second, and all other large holders wait, too, it evicts the last of the queue, and more until it fits. A request for more
-//     than the bound is refused at once.
-//  4. When the memory held exceeds the bound, holders are evicted in this order: large ones before small ones; among these, slow
-//     ones, then those that send at a good rate, then those that read an answer at a good rate; among these, the costliest first.
-//     The cost is bytes × time until they are expected to be free, at most 10 seconds. An excess of up to an eighth of the bound
-//     is permitted in place of the eviction of a large holder that reads its answer at a good rate, or of one that sends at a good
-//     rate and holds less than the excess. A holder is not evicted while the server works for it. One
-//     answer may be larger than the bound.
-//  5. A cap of a connection or an address is a bound of the same kind over its own holders. An address at its cap waits and
-//     evicts only among its own holders, and delays no other address. A connection at its cap is refused.
+//     free, unless there is only one, which may fill the bound. Some requests cannot wait, such as a request for the values of a
+//     body that has arrived or for the next part of a message. Such a request is granted if it fits: it passes the queue, until
+//     the first request of the queue has been the first for a quarter of MaxWait.
+//  3. Otherwise the request waits in one queue, first in, first out. It is refused after MaxWait, 10 seconds by default. It is
+//     tried again when memory is released. The first request of the queue evicts slow large holders, and is granted their memory
+//     when they have released it, which may be at once. If its own holder is slow and the costliest of them, the request is
+//     refused. If large answers were mostly not read lately, the first request also evicts holders whose answers are read, by
+//     rule 4. If it has waited for a second, and all other large holders wait, too, it evicts the last holder of the queue, and
+//     more of them until it fits. A request for more than the bound is refused at once.
+//  4. When the memory held exceeds the bound, holders are evicted in this order: large holders before small ones; among these,
+//     slow holders, then those that send at a good rate, then those that read an answer at a good rate; among these, the costliest
+//     first. The cost is bytes × time until they are expected to be free, at most 10 seconds. An excess of up to an eighth of the
+//     bound is permitted instead of the eviction of a large holder that reads its answer at a good rate, or of a large holder that
+//     sends at a good rate and holds less than the excess. A holder is not evicted while the server works for it. One answer may
+//     be larger than the bound.
+//  5. A cap of a connection or an address is a bound of the same kind for its own holders. A request of an address at its cap waits
+//     for, and evicts, only holders of that address, and delays no other address. A request of a connection at its cap is refused.
 //
 // A holder is slow if its peer needs more than 4 seconds for the rest at its rate so far, or has been silent for more than a second.
 // The time in which the holder waits for memory, or the server works for it, does not count. In its first second a holder has a

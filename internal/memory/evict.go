@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// listLife is the lifetime of a list of the next holders to evict, in ns, and maxListed its length. Both bound the cost of
-// choosing, however many holders there are.
+// listLife is the lifetime, in ns, of the list of the next holders to evict. maxListed is the maximum length of that list. Both
+// bound the time to choose holders, however many there are.
 const (
 	listLife  = int64(20 * time.Millisecond)
 	maxListed = 32
@@ -15,10 +15,10 @@ const (
 
 // Ranks of accounts for eviction, in the order of eviction. Holders of at most Small follow in the same order.
 const (
-	slow      = iota // it holds its memory for long
-	sending          // its peer sends at a good rate; the request can be refused
-	answering        // its peer reads at a good rate; the answer would be truncated
-	ranks            // added to those of holders of at most Small
+	slow      = iota // the peer is slow, see peer.isSlow
+	sending          // the peer sends at a good rate; the request can be refused
+	answering        // the peer reads at a good rate; an eviction would truncate the answer
+	ranks            // is added to the rank of a holder of at most Small
 )
 
 // A candidate is an account that may be evicted.
@@ -26,12 +26,12 @@ type candidate struct {
 	account *Account
 	rank    int
 	cost    float64 // bytes × ns
-	since   int64   // time at which it began to hold something
-	unread  int64   // size of the answer that its slow peer has not read, 0 for none
+	since   int64   // time at which the account began to hold something
+	unread  int64   // size of the answer, if a slow peer has not read it completely; otherwise 0
 }
 
-// candidate returns the account as a candidate. An account that holds nothing, or for which the server works, is no candidate.
-// b.mu is held.
+// candidate returns the account as a candidate. ok is false if the account must not be evicted: it holds nothing, or the server
+// works for it. b.mu is held.
 func (a *Account) candidate(now int64) (c candidate, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -55,12 +55,12 @@ func (a *Account) candidate(now int64) (c candidate, ok bool) {
 	return c, true
 }
 
-// compareCandidates sorts the next candidate last.
+// compareCandidates orders candidates so that the one to evict next is last.
 func compareCandidates(a, b candidate) int {
 	return cmp.Or(cmp.Compare(b.rank, a.rank), cmp.Compare(a.cost, b.cost), cmp.Compare(b.since, a.since))
 }
 
-// list finds the next candidates, at an address unless that is nil. b.mu is held.
+// list sets b.next to the next candidates: of all accounts, or of the accounts of an address if at is not nil. b.mu is held.
 func (b *Budget) list(at *address, now int64) {
 	b.next = b.next[:0]
 	if b.nextAt = now; at != nil {
@@ -86,7 +86,7 @@ func (b *Budget) list(at *address, now int64) {
 	slices.SortFunc(b.next, compareCandidates)
 }
 
-// spared returns the bytes of the one answer larger than the bound.
+// spared returns the bytes of the giant, an answer that is larger than the bound, which do not count.
 func (b *Budget) spared() int64 {
 	if a := b.giant.Load(); a != nil {
 		return a.held.Load()
@@ -94,10 +94,12 @@ func (b *Budget) spared() int64 {
 	return 0
 }
 
-// slack returns the bytes by which the bound may be exceeded instead of cutting off an answer that is read at a good rate.
+// slack returns the number of bytes by which the bound may be exceeded instead of an eviction of a holder with a good rate, see
+// rule 4.
 func (b *Budget) slack() int64 { return b.Bound() / slackShare }
 
-// over returns the bytes by which the bound would be exceeded with n more, after all current evictions.
+// over returns the number of bytes by which the bound would be exceeded with n more bytes, after the evictions that are under
+// way.
 func (b *Budget) over(n int64) int64 {
 	bound := b.Bound()
 	if bound <= 0 {
@@ -107,7 +109,7 @@ func (b *Budget) over(n int64) int64 {
 	return b.Held() + n - cached - b.ending.Load() - b.spared() - bound
 }
 
-// overLarge returns the bytes by which holders of more than Small would exceed their part of the bound with n more bytes for a.
+// overLarge returns the number of bytes by which the large holders would exceed their part of the bound with n more bytes for a.
 func (b *Budget) overLarge(a *Account, n int64) int64 {
 	bound := b.Bound()
 	if bound <= 0 {
@@ -128,8 +130,8 @@ func (b *Budget) overLarge(a *Account, n int64) int64 {
 	return others + held + n - b.largeShare()
 }
 
-// need returns the bytes that must be evicted for n more bytes of an account, which may be nil: at an address unless that is
-// nil, and for a request that waits or one that does not.
+// need returns the number of bytes to evict for n more bytes of an account, which may be nil. If at is not nil, the limit of that
+// address counts. waits tells whether the request can wait; then the part of the bound for large holders counts, too.
 func (b *Budget) need(a *Account, n int64, at *address, waits bool) int64 {
 	switch {
 	case at != nil:
@@ -157,9 +159,9 @@ func (b *Budget) balance(a *Account, u Use) {
 	}
 }
 
-// makeRoom evicts holders until there is room for n more bytes or no candidate is left: at an address unless that is nil, and
-// for a request that waits or one that does not. It reports whether the asker itself is the costliest. It is not evicted then,
-// unless n is 0: memory that it was forced to hold cannot be refused.
+// makeRoom evicts holders until there is room for n more bytes or no candidate is left. at and waits are as for need. It returns
+// true if asker itself is the costliest holder. Then asker is not evicted, because its request can be refused. With n = 0 the
+// memory of asker cannot be refused, and asker may be evicted.
 func (b *Budget) makeRoom(asker *Account, n int64, at *address, waits bool) (costliest bool) {
 	for b.need(asker, n, at, waits) > 0 {
 		v, costliest := b.victim(asker, n, at, waits)
@@ -172,15 +174,15 @@ func (b *Budget) makeRoom(asker *Account, n int64, at *address, waits bool) (cos
 		b.end(v)
 		if asker != nil {
 			asker.mu.Lock()
-			b.noteGiant(asker, asker.held.Load()) // in place of the one that was evicted
+			b.noteGiant(asker, asker.held.Load()) // the previous giant may have been evicted
 			asker.mu.Unlock()
 		}
 	}
 	return false
 }
 
-// victim marks the next account for eviction and returns it. It returns nil if there is none, and whether the asker itself is
-// the costliest.
+// victim marks the next account for eviction and returns it. It returns nil if there is none; then costliest reports whether
+// asker itself is the costliest holder.
 func (b *Budget) victim(asker *Account, n int64, at *address, waits bool) (v *Account, costliest bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -197,10 +199,10 @@ func (b *Budget) victim(asker *Account, n int64, at *address, waits bool) (v *Ac
 			c, ok := before.account.candidate(now)
 			switch {
 			case !ok || c.rank > before.rank:
-				b.next = b.next[:last] // it is none any more, or has improved
+				b.next = b.next[:last] // it is no candidate any more, or its rank has improved
 				continue
 			case !made && !waits && (c.rank%ranks != slow || c.rank >= ranks && b.large.Load() > 0):
-				break candidates // there may be others by now that go first
+				break candidates // the list is old: other candidates may come first by now
 			case waits && c.rank != slow:
 				return b.lastWaiter(asker, n, now), false
 			case b.tolerates(c, asker, n, at):
@@ -226,8 +228,8 @@ func (b *Budget) victim(asker *Account, n int64, at *address, waits bool) (v *Ac
 	}
 }
 
-// tolerates reports whether a holder of more than Small with a good rate is kept although the bound of the budget, or of an
-// address, is exceeded by n more bytes of the asker. A sender whose eviction suffices is not kept. b.mu is held.
+// tolerates reports whether a large holder with a good rate is not evicted, although with n more bytes of asker the bound of the
+// budget or of the address would be exceeded. A sender whose eviction makes enough room is evicted. b.mu is held.
 func (b *Budget) tolerates(c candidate, asker *Account, n int64, at *address) bool {
 	over, slack := b.over(n), b.slack()
 	if at != nil {
@@ -242,11 +244,12 @@ func (b *Budget) tolerates(c candidate, asker *Account, n int64, at *address) bo
 	return false
 }
 
-// lastWaiter marks the last request of the queue whose memory would help the first one, which wants n bytes, and returns it;
-// holders of more than Small come first. It returns nil if there is none, if the first has not waited for long, or if a holder
-// of more than Small does not wait and may finish. b.mu is held.
+// lastWaiter implements the end of rule 3: it marks the last account of the queue that holds memory for eviction, and returns it.
+// first is the account of the first request of the queue, for n bytes. Large holders are evicted before small ones. lastWaiter
+// returns nil if there is no such account, if the first request has waited for less than lastWaitersAfter, or if a large holder
+// does not wait and so may finish. b.mu is held.
 func (b *Budget) lastWaiter(first *Account, n, now int64) *Account {
-	if first.wait == nil || now-first.wait.since < patience {
+	if first.wait == nil || now-first.wait.since < lastWaitersAfter {
 		return nil
 	}
 	for _, a := range b.all {
@@ -264,7 +267,7 @@ func (b *Budget) lastWaiter(first *Account, n, now int64) *Account {
 	return nil
 }
 
-// end ends an account that is marked for eviction.
+// end makes the holder of an account that is marked for eviction release its memory.
 func (b *Budget) end(a *Account) {
 	a.holder.End(a)
 	if b.waiting.Load() == 0 {
@@ -272,13 +275,13 @@ func (b *Budget) end(a *Account) {
 	}
 	b.mu.Lock()
 	if a.wait != nil {
-		a.wait.wake() // its holder is told by End, too
+		a.wait.wake() // a goroutine that waits for memory must notice the eviction, too
 	}
 	b.mu.Unlock()
 	b.signal()
 }
 
-// markEnding marks an account for eviction, and returns false if it was marked or is closed.
+// markEnding marks an account for eviction. It returns false if the account is marked already or is closed.
 func (b *Budget) markEnding(a *Account) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -6,22 +6,22 @@ import (
 	"sync/atomic"
 )
 
-// Kept is a reclaimable part of a budget, for caches. It grows only while a quarter of the budget is free, and is dropped first
-// when memory is needed.
+// Kept is a reclaimable part of a budget, for a cache. The cache grows only while a quarter of the budget stays free, and cached
+// data is dropped first when memory is needed.
 type Kept struct {
 	budget *Budget
 	drop   func(n int64)
 }
 
-// keeps are the Kept parts of a budget.
+// keeps has all Kept parts of a budget.
 type keeps struct {
 	mu   sync.Mutex // guards changes
 	list atomic.Pointer[[]*Kept]
 }
 
-// Keep returns a reclaimable part of the budget. When memory is needed, drop is called to drop about n bytes, or all: it calls
-// Release before it returns. drop may be called on any goroutine, also an event loop's, and concurrently. It must be quick and
-// must not reserve memory.
+// Keep returns a reclaimable part of the budget. When memory is needed, the budget calls drop, which must drop at least about n
+// bytes if there are so many, and must call Release for them before it returns. drop may be called on any goroutine, also on that
+// of an event loop, and concurrently. It must be quick and must not reserve memory.
 func (b *Budget) Keep(drop func(n int64)) *Kept {
 	k := &Kept{b, drop}
 	b.keeps.mu.Lock()
@@ -35,7 +35,7 @@ func (b *Budget) Keep(drop func(n int64)) *Kept {
 	return k
 }
 
-// Reserve reserves n bytes. It returns false if something must be dropped before.
+// Reserve reserves n bytes. It returns false if there is no room; the cache may drop other data and try again.
 func (k *Kept) Reserve(n int64) bool {
 	b := k.budget
 	for {
@@ -50,7 +50,7 @@ func (k *Kept) Reserve(n int64) bool {
 	}
 }
 
-// Release gives n bytes back.
+// Release ends the charge of n bytes.
 func (k *Kept) Release(n int64) { k.budget.force(InCache, -n) }
 
 // dropKept drops cached data to free n bytes, and reports whether any was dropped.

@@ -12,49 +12,51 @@ type Outcome uint8
 
 const (
 	Granted  Outcome = iota
-	MustWait         // ask again, see Acquire
+	MustWait         // call again later, see Acquire
 	NoRoom
 )
 
 const (
-	// patience is the time, in ns, after which requests that wait are evicted for the first of the queue.
-	patience = int64(time.Second)
+	// lastWaitersAfter is the time, in ns, for which the first request of the queue must have waited before other waiting
+	// requests are evicted for it.
+	lastWaitersAfter = int64(time.Second)
 
-	// passShare is the part of MaxWait, as a divisor, for which the first of the queue is passed by requests that cannot wait.
+	// passShare is the divisor of MaxWait that gives the time for which requests that cannot wait may pass the first of the
+	// queue.
 	passShare = 4
 
-	// askEvery is the interval at which a goroutine asks again without notice. A request that has not asked again for staleAfter, in
-	// ns, does not delay others.
+	// askEvery is the interval at which a waiting goroutine tries again if it is not woken. A waiting request that has not tried
+	// again for staleAfter, in ns, does not delay other requests.
 	askEvery   = 250 * time.Millisecond
 	staleAfter = int64(4 * askEvery)
 
-	// smallShare is the divisor of the bound that holders of more than Small leave to the others. slackShare is that of the
-	// permitted excess, see slack.
+	// smallShare is the divisor of the bound that gives the part which large holders leave free. slackShare is the divisor that
+	// gives the permitted excess, see slack.
 	smallShare = 4
 	slackShare = 8
 
-	// takeAgain is the number of evictions for one small request: memory that others release for it can be reserved by any
-	// account in between.
+	// takeAgain is the maximum number of rounds of eviction for one small request. There may be several rounds, because other
+	// accounts can reserve the released memory first.
 	takeAgain = 8
 )
 
-// A waiter is a request for memory that waits. The lock is the budget's.
+// A waiter is a request for memory that waits. It is guarded by the lock of the budget.
 type waiter struct {
 	account *Account
 	want    int64         // bytes
 	since   int64         // start of the wait
-	leads   int64         // time since which it is the first of the queue, 0 if it is not
-	asked   int64         // time of its latest question
-	woken   chan struct{} // receives when it may ask again, of capacity 1; nil for a request without a goroutine
+	leads   int64         // time since which the request is the first of the queue, 0 if it is not
+	asked   int64         // time of the latest call of Reserve for it
+	woken   chan struct{} // gets a value when Reserve should be called again; capacity 1; nil if no goroutine waits
 }
 
-// Reserve requests n bytes for a body or for output before they are filled. A holder that must wait asks again, and calls
-// Unwait if it gives up. Bytes for a body belong to the request until EndRequest. They are taken from a reservation for output
-// first, since an answer is mostly made after the body is no longer needed; otherwise requests that hold the one would wait for
-// each other to get the other. Force takes output from its reservation until ReleaseReservation.
+// Reserve requests n bytes for a body or for output before the memory is filled. If the result is MustWait, the holder calls
+// Reserve again later, or Unwait if it gives up. Bytes for a body stay reserved until EndRequest. They are first taken from a
+// reservation for output, since the answer is mostly made when the body is no longer needed. Otherwise requests that hold one of
+// the two would wait for each other to get the other. Force for output uses the reservation, until ReleaseReservation.
 func (a *Account) Reserve(u Use, n int64) Outcome { return a.request(u, n, true) }
 
-// request is Reserve for a holder that can wait, or not.
+// request is Reserve. waits tells whether the holder can wait.
 func (a *Account) request(u Use, n int64, waits bool) Outcome {
 	reserved, ok := a.takeReserved(u, n)
 	n -= reserved
@@ -81,8 +83,8 @@ func (a *Account) request(u Use, n int64, waits bool) Outcome {
 	return outcome
 }
 
-// TryReserve is Reserve without waiting. It passes the requests in the queue for a while, see rule 2, since its caller mostly holds
-// memory that is free sooner with the rest.
+// TryReserve is Reserve for a caller that cannot wait: if the bytes do not fit, it returns false. It passes the requests in the
+// queue for a while, see rule 2, since most callers release other memory sooner if they get these bytes.
 func (a *Account) TryReserve(u Use, n int64) bool {
 	outcome := a.request(u, n, false)
 	if outcome == MustWait {
@@ -91,8 +93,9 @@ func (a *Account) TryReserve(u Use, n int64) bool {
 	return outcome == Granted
 }
 
-// ReserveBeside is TryReserve for n bytes beside the body of the current request. done reports that the body has been read: the
-// server works for the request from here on. It returns false also if the holder is being evicted.
+// ReserveBeside is TryReserve for n bytes in addition to the body of the current request. If done is true, the body has been
+// read, and the server works for the request from now on (SetWorking). ReserveBeside also returns false if the holder is being
+// evicted.
 func (a *Account) ReserveBeside(n int64, done bool) bool {
 	if n > 0 && !a.TryReserve(Body, min(n, math.MaxInt64/2)) {
 		return false
@@ -103,8 +106,8 @@ func (a *Account) ReserveBeside(n int64, done bool) bool {
 	return !a.Evicted()
 }
 
-// takeReserved takes up to n bytes for a body from the reservation for output, and returns their number. It reports false, and takes
-// none, if the cap of the connection does not permit them.
+// takeReserved takes up to n bytes for a body from the reservation for output, and returns their number. If the cap of the
+// connection does not permit them, it takes none and returns false.
 func (a *Account) takeReserved(u Use, n int64) (reserved int64, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -119,7 +122,7 @@ func (a *Account) takeReserved(u Use, n int64) (reserved int64, ok bool) {
 	return reserved, true
 }
 
-// granted records what n reserved bytes, and others from the reservation for output, are for.
+// granted records the use of n granted bytes, and of reserved bytes that were taken from the reservation for output.
 func (a *Account) granted(u Use, n, reserved int64) {
 	switch u {
 	case Output:
@@ -174,7 +177,7 @@ func (a *Account) reserve(u Use, n int64, waits bool) Outcome {
 	return NoRoom
 }
 
-// reserveLarge is reserve for a holder of more than Small: it may have to wait.
+// reserveLarge is reserve for a holder that is large with the requested bytes, so that it may have to wait.
 func (b *Budget) reserveLarge(a *Account, u Use, n int64, waits bool) Outcome {
 	if b.grantLarge(a, u, n, waits) {
 		return Granted
@@ -206,7 +209,7 @@ func (b *Budget) reserveLarge(a *Account, u Use, n int64, waits bool) Outcome {
 	return MustWait
 }
 
-// grant reserves n bytes if they fit, with a bound larger by beyond bytes.
+// grant reserves n bytes if they fit into the bound plus beyond bytes, and into the limits of the address and of the set.
 func (b *Budget) grant(a *Account, u Use, n, beyond int64) bool {
 	if at := a.address; at != nil {
 		most := b.maxAddress
@@ -219,7 +222,7 @@ func (b *Budget) grant(a *Account, u Use, n, beyond int64) bool {
 	}
 	switch {
 	case !b.reserve(u, n, beyond+b.spared()):
-	case !a.set.reserve(u, n, b.maxConnection): // others of the set were first
+	case !a.set.reserve(u, n, b.maxConnection): // other accounts of the set were faster
 		b.force(u, -n)
 		a.meets(PartsCap)
 	default:
@@ -230,8 +233,8 @@ func (b *Budget) grant(a *Account, u Use, n, beyond int64) bool {
 	return false
 }
 
-// grantLarge is grant for a holder of more than Small. It does not pass an earlier request, unless waits is false and that has not been
-// the first of the queue for long.
+// grantLarge is grant for a large holder. It does not pass the first request of the queue, unless waits is false and that request
+// has not been the first for long (rule 2).
 func (b *Budget) grantLarge(a *Account, u Use, n int64, waits bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -242,7 +245,8 @@ func (b *Budget) grantLarge(a *Account, u Use, n int64, waits bool) bool {
 	return b.overLarge(a, n) <= 0 && b.grant(a, u, n, 0)
 }
 
-// enqueue puts a request for n bytes in the queue, or updates it. It reports whether it is the first, and since when it waits.
+// enqueue puts a request for n bytes into the queue, or updates the request of the account there. It returns whether the request
+// is the first, and since when it waits.
 func (b *Budget) enqueue(a *Account, n, now int64) (first bool, since int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -259,8 +263,8 @@ func (b *Budget) enqueue(a *Account, n, now int64) (first bool, since int64) {
 	return b.first(now) == w, w.since
 }
 
-// first returns the first of the queue, nil if none waits. It skips requests that wait for their own address, or do not ask
-// again. b.mu is held.
+// first returns the first request of the queue, nil if none waits. It skips requests that wait because of the limit of their
+// address, requests that have not tried again for staleAfter, and requests of evicted accounts. b.mu is held.
 func (b *Budget) first(now int64) *waiter {
 	for _, w := range b.queue {
 		if now-w.asked < staleAfter && b.overAddress(w.account, w.want) <= 0 && !w.account.Evicted() {
@@ -290,11 +294,11 @@ func (a *Account) Unwait() {
 	}
 	b.mu.Unlock()
 	if w != nil {
-		b.wakeFirst(true) // another one is the first now
+		b.wakeFirst(true) // another request may be the first now
 	}
 }
 
-// Refuse is Unwait for an account that must not wait and is refused.
+// Refuse is Unwait for a request that is refused because it cannot wait. It returns NoRoom.
 func (a *Account) Refuse() Outcome {
 	a.Unwait()
 	a.budget.refused.Add(1)
@@ -308,7 +312,8 @@ func (b *Budget) signal() {
 	}
 }
 
-// wakeFirst wakes the first of the queue if there may be memory for it, or always, and requests that wait for their address.
+// wakeFirst wakes the first request of the queue if there may be memory for it, or if always is set. It also wakes requests that
+// wait because of the limit of their address.
 func (b *Budget) wakeFirst(always bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -326,7 +331,7 @@ func (b *Budget) wakeFirst(always bool) {
 	}
 }
 
-// wake has the request ask again. The lock of the budget is held.
+// wake makes the goroutine of the request call Reserve again. The lock of the budget is held.
 func (w *waiter) wake() {
 	select {
 	case w.woken <- struct{}{}:
@@ -334,10 +339,10 @@ func (w *waiter) wake() {
 	}
 }
 
-// Acquire is Reserve for callers that may block: it returns when the bytes are granted or refused, or with MustWait when over
-// reports that the result is no longer needed. over is called when done is closed, and periodically.
+// Acquire is Reserve for callers that may block. It returns when the bytes are granted or refused. It calls over periodically and
+// when done is closed; if over returns true, the bytes are no longer needed, and Acquire returns MustWait.
 func (a *Account) Acquire(u Use, n int64, done <-chan struct{}, over func() bool) Outcome {
-	look := time.NewTicker(min(askEvery, a.budget.maxWait())) // slow holders are found without a release
+	look := time.NewTicker(min(askEvery, a.budget.maxWait())) // holders may become slow, which wakes nobody
 	defer look.Stop()
 	for {
 		outcome := a.Reserve(u, n)
@@ -359,7 +364,7 @@ func (a *Account) Acquire(u Use, n int64, done <-chan struct{}, over func() bool
 	}
 }
 
-// wakes returns the channel that receives when the account may ask again.
+// wakes returns the channel that gets a value when the account should call Reserve again.
 func (a *Account) wakes() <-chan struct{} {
 	a.budget.mu.Lock()
 	defer a.budget.mu.Unlock()
@@ -377,7 +382,7 @@ func (a *Account) wakes() <-chan struct{} {
 // Waiting returns the number of requests that wait for memory.
 func (b *Budget) Waiting() int { return int(b.waiting.Load()) }
 
-// WaitingFor returns the time for which the first of the queue has been waiting; 0 if none waits.
+// WaitingFor returns how long the first request of the queue has been waiting; 0 if none waits.
 func (b *Budget) WaitingFor() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

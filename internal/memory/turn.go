@@ -2,9 +2,9 @@ package memory
 
 import "time"
 
-// Requests for large answers wait while peers read such answers. unread tells whether they do: bytes counts the large answers whose
-// slow peers were evicted, minus those read since. It is between 0 and the part of the bound for holders of more than
-// Small. It is 0 when there was no such eviction for forgetTime.
+// Requests for large answers wait only if peers read such answers. unread records whether they do: bytes is the size of the large
+// answers whose slow peers were evicted, minus the size of the large answers that were read. It is at least 0 and at most the
+// part of the bound for large holders. When there was no such eviction for forgetTime, it counts as 0.
 type unread struct {
 	bytes int64
 	at    int64 // time of the latest such eviction
@@ -12,7 +12,7 @@ type unread struct {
 
 const forgetTime = int64(10 * time.Second)
 
-// noteUnread records that a holder is evicted. b.mu is held.
+// noteUnread records the eviction of c, if c has a large answer that its slow peer has not read. b.mu is held.
 func (b *Budget) noteUnread(c candidate, now int64) {
 	if c.unread <= Small {
 		return
@@ -34,14 +34,14 @@ func (b *Budget) unreadLately(now int64) bool {
 	return b.unread.bytes > 0 && now-b.unread.at < forgetTime
 }
 
-// mostlyUnread reports whether large answers were mostly not read lately. Then the first of the queue need not wait for new ones to
-// be read. b.mu is held.
+// mostlyUnread reports whether large answers were mostly not read lately. Then the first request of the queue does not wait until
+// other answers are read. b.mu is held.
 func (b *Budget) mostlyUnread(now int64) bool {
 	return b.unreadLately(now) && b.unread.bytes >= b.largeShare()/2
 }
 
-// mayForce reports whether the first of the queue, which wants n bytes for an answer, need not wait for other answers to be read,
-// since they mostly are not. The request may evict all of those. It waits only for memory that cannot be evicted, or is being freed.
+// mayForce reports whether the first request of the queue, n bytes for an answer of a, may evict other large holders at once,
+// because large answers are mostly not read. The bytes must fit beside the large holders that cannot be evicted.
 func (b *Budget) mayForce(a *Account, n, now int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -61,8 +61,8 @@ func (b *Budget) mayForce(a *Account, n, now int64) bool {
 	return fixed <= b.largeShare()
 }
 
-// forceAnswer charges n bytes for the answer of the first of the queue, and evicts others for them. The next one is the first when
-// they are charged.
+// forceAnswer charges n bytes for the answer of the first request of the queue, and evicts other holders if they do not fit. It
+// removes the request from the queue after the charge.
 func (a *Account) forceAnswer(n int64) {
 	a.mu.Lock()
 	a.making = true // so that it is not evicted itself
@@ -72,7 +72,7 @@ func (a *Account) forceAnswer(n int64) {
 	a.budget.balance(a, Output)
 }
 
-// largeShare returns the part of the bound for holders of more than Small, in bytes.
+// largeShare returns the part of the bound that large holders may use, in bytes.
 func (b *Budget) largeShare() int64 {
 	bound := b.Bound()
 	return bound - bound/smallShare

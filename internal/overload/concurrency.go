@@ -13,9 +13,10 @@ import (
 //	gradient = usual duration / current duration, between ½ and 1
 //	limit    = limit × gradient + room for some to wait
 //
-// The usual duration follows a lower current one. An increase that is not caused by concurrency is visible only at low
-// concurrency. So from time to time, while the limit is held low, a probe lowers it to the minimum for a moment.
-// Actions of very different durations make the estimate useless. The methods must not be called concurrently.
+// The usual duration falls when current durations are lower. It may also rise for reasons other than concurrency, which
+// shows only at low concurrency. So from time to time, while the limit is held low, a probe lowers the limit to the minimum
+// for a moment, and the durations of that time become the usual ones. Actions of very different durations make the estimate
+// useless. The methods must not be called concurrently.
 type Concurrency struct {
 	least, most float64
 	limit       float64
@@ -30,19 +31,19 @@ type Concurrency struct {
 }
 
 const (
-	// tolerance is the ratio of a duration to the usual one that counts as noise.
+	// tolerance is the ratio of a duration to the usual duration up to which an increase counts as noise.
 	tolerance = 1.5
 	// usualSteps is the number of windows over which the usual duration is averaged.
 	usualSteps = 20
 	// probeEvery is the number of windows with a low limit between probes.
 	probeEvery = 300
-	// smoothing is the part of a change that is applied per window.
+	// smoothing is the part of a change of the limit that is applied after each window.
 	smoothing = 0.2
 	// windowSize is the minimum number of durations in a window.
 	windowSize = 20
 )
 
-// NewConcurrency returns a limit between least and most, which starts in the middle.
+// NewConcurrency returns a limit between least and most. It begins at their geometric mean.
 func NewConcurrency(least, most int) *Concurrency {
 	least = min(least, most)
 	return &Concurrency{least: float64(least), most: float64(most), limit: math.Sqrt(float64(least) * float64(most))}
@@ -51,11 +52,11 @@ func NewConcurrency(least, most int) *Concurrency {
 // Limit returns the maximum number of concurrent actions.
 func (g *Concurrency) Limit() int { return int(g.limit) }
 
-// Note records that one of the running actions has ended, and its duration.
+// Note records that an action has ended after the time took, when the given number of actions were running.
 func (g *Concurrency) Note(took time.Duration, running int) {
 	w := &g.window
 	if g.after > 0 && running > int(g.limit) {
-		return // began before the probe
+		return // the action began before the probe
 	}
 	w.sum += float64(took)
 	w.n++
@@ -77,7 +78,7 @@ func (g *Concurrency) Note(took time.Duration, running int) {
 		g.usual += (now - g.usual) / usualSteps
 	}
 	if !used {
-		return // a limit that is not nearly reached gives no information
+		return // durations below half of the limit say nothing about the limit
 	}
 	gradient := min(max(tolerance*g.usual/now, 0.5), 1)
 	if gradient < 1 {

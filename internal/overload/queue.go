@@ -6,16 +6,16 @@ import "time"
 // delay (K. Nichols and V. Jacobson, "Controlling Queue Delay", ACM Queue 10(5), 2012) in its form for requests
 // (B. Maurer, "Fail at Scale", ACM Queue 13(8), 2015), with another condition for the start of an overload.
 //
-//	normal ──(the queue stood for an interval, and there is a sign)──▶ overloaded
+//	normal ──(the oldest request was too old for an interval, and there is a sign)──▶ overloaded
 //	normal ◀──(nothing refused for 20 intervals, or refusing does not help)── overloaded
 //
-// Its owner must not call its methods concurrently.
+// The methods must not be called concurrently.
 type Queue struct {
-	target   time.Duration // ≤ 0: nothing is refused, or counted
+	target   time.Duration // ≤ 0: nothing is refused and nothing is counted
 	interval int64
 
-	since     int64 // when the queue began to stand, 0: it does not
-	refused   int64 // when a request was last refused or the overload began, 0: normal
+	since     int64 // since when the oldest request has been older than the target; 0: it is not
+	refused   int64 // when a request was last refused, or when the overload began; 0: no overload
 	futile    int   // windows during which refusing has not made the queue shorter
 	notBefore int64 // the earliest begin of the next overload
 
@@ -29,9 +29,9 @@ type Queue struct {
 // counts is the number of events in a window.
 type counts struct {
 	arrived int32
-	idle    int32 // of these, on connections that had been idle
-	first   int32 // of these, from new connections
-	left    int32 // requests whose clients closed before their turn
+	idle    int32 // of these, the requests on connections that had been idle
+	first   int32 // of these, the requests on new connections
+	left    int32 // requests whose clients closed the connection before their turn
 	longest int32 // the longest queue
 }
 
@@ -43,8 +43,8 @@ func (c *counts) add(other *counts) {
 	c.longest = max(c.longest, other.longest)
 }
 
-// hurt reports whether many clients closed before their turn.
-func (c *counts) hurt() bool { return c.left > c.arrived/8 }
+// manyAbandoned reports whether many clients closed the connection before the turn of their request.
+func (c *counts) manyAbandoned() bool { return c.left > c.arrived/8 }
 
 // manyNewConns reports whether many requests came from new connections.
 func (c *counts) manyNewConns() bool { return c.first > c.arrived/4 }
@@ -56,13 +56,14 @@ const (
 	windows = 4
 	// manyIntervals is the number of intervals for which the queue's length is recorded.
 	manyIntervals = 20
-	// minQueue is the length below which a queue is never an overload.
+	// minQueue is the minimum number of waiting requests in an overload.
 	minQueue = 64
 	// idleTargets is the time without an answer after which a connection is idle, in targets.
 	idleTargets = 5 * intervalTargets
 )
 
-// NewQueue returns a Queue whose requests may wait for the target in an overload. A negative target refuses nothing.
+// NewQueue returns a Queue that refuses requests which have waited for longer than target in an overload. With a negative
+// target it refuses nothing.
 func NewQueue(target time.Duration) Queue {
 	return Queue{target: target, interval: intervalTargets * int64(target)}
 }
@@ -75,7 +76,7 @@ type Origin uint8
 
 const (
 	Returning Origin = iota // a connection that was answered lately
-	Idle                    // a connection that was not
+	Idle                    // a connection that was not answered lately
 	First                   // a new connection
 )
 
@@ -101,12 +102,13 @@ func (q *Queue) Arrived(from Origin, n int) {
 	}
 }
 
-// Abandoned counts a request whose client closed before its turn.
+// Abandoned counts a request whose client closed the connection before its turn.
 func (q *Queue) Abandoned() { q.joined.left++ }
 
-// Look must be called every few milliseconds while there is a queue, and when it has ended. oldest is the waiting time of the
-// first request, waiting the number of requests, and connected the maximum of that number. now is in ns on any clock, and not
-// 0. Look reports whether an overload has just begun.
+// Look must be called every few milliseconds while there is a queue, and when it has ended. oldest is the time for which
+// the first request has waited, waiting is the number of waiting requests, and connected is the number of connections, or
+// the maximum that waiting can reach. now is in ns on any clock, and not 0. Look reports whether an overload has just
+// begun.
 func (q *Queue) Look(now int64, oldest time.Duration, waiting, connected int) (began bool) {
 	if q.target <= 0 {
 		return false
@@ -134,7 +136,7 @@ func (q *Queue) Look(now int64, oldest time.Duration, waiting, connected int) (b
 	return began
 }
 
-// advance makes the window of now the present one. It reports whether that has changed.
+// advance makes the window of now the present window. It reports whether it was another window before.
 func (q *Queue) advance(now int64) bool {
 	step := q.interval / windows
 	switch n := (now - q.window) / step; {
@@ -161,15 +163,15 @@ func (q *Queue) sum(from, to int) (all counts) {
 	return all
 }
 
-// hasSign reports whether more requests arrive than the present clients explain. stood is the time for which the queue has
-// stood.
-func (q *Queue) hasSign(stood int64, waiting int32) bool {
+// hasSign reports whether more requests arrive than the present clients explain (rule 2). late is the time for which the
+// oldest request has been older than the target, in ns.
+func (q *Queue) hasSign(late int64, waiting int32) bool {
 	const latest, half, all = windows, windows*manyIntervals/2 + 1, windows*manyIntervals + 1
-	if q.inWindows((*counts).hurt) >= windows*manyIntervals/4 {
+	if q.inWindows((*counts).manyAbandoned) >= windows*manyIntervals/4 {
 		return true
 	}
 	if last := q.sum(0, 2); last.longest-waiting > last.arrived/4 {
-		return false // fewer join than are served
+		return false // the queue has just become shorter
 	}
 	manyNew := q.inWindows((*counts).manyNewConns) >= windows*manyIntervals*3/4
 	grown := func(now, before counts) bool {
@@ -180,7 +182,7 @@ func (q *Queue) hasSign(stood int64, waiting int32) bool {
 		return waiting-before.longest > before.longest/4 && outside > now.arrived/8
 	}
 	return grown(q.sum(0, latest), q.sum(latest, all)) ||
-		stood > (manyIntervals/2+1)*q.interval && grown(q.sum(0, half), q.sum(half, all))
+		late > (manyIntervals/2+1)*q.interval && grown(q.sum(0, half), q.sum(half, all))
 }
 
 // inWindows returns the number of windows that meet a condition.
@@ -193,10 +195,10 @@ func (q *Queue) inWindows(so func(*counts) bool) (n int) {
 	return n
 }
 
-// judgeOverload ends the overload if it is over, or refusing does not help.
+// judgeOverload ends the overload by rule 4.
 func (q *Queue) judgeOverload(now int64, waiting, connected int) {
 	q.futile++
-	if last := q.sum(0, 2); waiting <= connected/2 || last.hurt() {
+	if last := q.sum(0, 2); waiting <= connected/2 || last.manyAbandoned() {
 		q.futile = 0
 	}
 	switch {

@@ -97,7 +97,7 @@ func TestMaxMemoryPerAddress(t *testing.T) {
 		if status, text := readWhole(t, second); status != 200 || text != fmt.Sprint(size) {
 			t.Errorf("the second of the address: got %d %s", status, text)
 		}
-		if status, text := readWhole(t, first); status != 503 || !strings.Contains(text, "its address holds as much memory as one may") {
+		if status, text := readWhole(t, first); status != 503 || !strings.Contains(text, "the address of the client is at its memory limit") {
 			t.Errorf("the first: got %d %s", status, text)
 		}
 		Send(t, other, "x")
