@@ -40,8 +40,8 @@ func (s *Source) Trusts4(ip uint32) bool {
 	return ip&s.four.mask == s.four.bits || len(s.more) > 0 && trusts4(s.more, ip)
 }
 
-// Client4 is like Client for a list whose relevant addresses are IPv4 addresses and include one
-// that is not trusted. It returns that address as a number, or a negative number for other lists.
+// Client4 is like Client for a list in which the last address that is not trusted, and all addresses after it, are IPv4
+// addresses. It returns the untrusted address as a number. For other lists it returns a negative number.
 func (s *Source) Client4(list string) int64 {
 	for s.plain {
 		rest, ip, ok := last4(list)
@@ -56,7 +56,7 @@ func (s *Source) Client4(list string) int64 {
 	return -1
 }
 
-// Trusts reports whether addr is in the Trust.
+// Trusts reports whether addr is a trusted proxy.
 func (s *Source) Trusts(addr netip.Addr) bool {
 	if addr.Is4() { // the most frequent case
 		b := addr.As4()
@@ -65,11 +65,10 @@ func (s *Source) Trusts(addr netip.Addr) bool {
 	return s.Trust.Trusts(addr)
 }
 
-// Client returns the address of the client. peer is the trusted proxy that sent the request, and
-// list contains all values of the header, joined by commas. The client is the last address in the
-// list that is not trusted, or the first address if all are trusted. If the list does not tell the
-// peer of a trusted proxy (the element is malformed, obfuscated or unknown), Client returns the
-// address of that proxy. The port is 0 unless the list has it.
+// Client returns the address of the client. peer is the trusted proxy that sent the request, and list contains all values of the
+// header, joined by commas. The client is the last address in the list that is not trusted, or the first address if all are
+// trusted. If an element is malformed, obfuscated or unknown, Client returns the address of the proxy that has written it. The
+// port is 0 unless the list has it.
 func (s *Source) Client(peer netip.AddrPort, list string) netip.AddrPort {
 	client := peer
 	if s.plain { // IPv4, the most frequent case, without package netip

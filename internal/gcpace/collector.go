@@ -20,25 +20,24 @@ import (
 //	live 8 MB, goal 16 MB:  (16-8)/8                        → 100
 //	live 30 MB, goal 16 MB: there is no room                → minPercent
 //
-// It never falls below minPercent: a heap that is too large for its limit is then collected about three times as often
-// as by default. That costs some CPU time, but not all of it. The budget, which refuses new work, makes the heap smaller.
+// GOGC never falls below minPercent: a heap that is too large for its limit is collected about three times as often as by
+// default. That costs some CPU time, but leaves most of it to requests. The heap shrinks because the budget refuses new work.
 //
-// Allocations during marking count as live. In a server short of CPU time they exceed all the rest. So the goal is derived
-// from the minimum over a second or more of collections, which is taken for the real live part. The heap grows by percent
-// over the part that counted as live. So the percentage is derived from the last collection, or within a limit, where a
-// percentage holds for several collections, from the mean of the last few. If each collection is followed by a look, the
-// percentage holds for one collection only, and the last one predicts it best. If the heap really grows at once, the
-// runtime's own limit applies meanwhile.
+// Objects that are allocated during marking count as live. In a server short of CPU time they exceed all others. So the goal is
+// derived from the minimum over a second or more of collections, which is taken for the real live part. The percentage is derived
+// from the bytes that counted as live at the last collection. Within a limit, a percentage applies to several collections, so it
+// is derived from the mean of the last few. If GOGC is adjusted after each collection, it applies to one collection only, and the
+// last value predicts that best. If the heap really grows at once, the runtime's own limit applies until the next adjustment.
 //
-// Without a limit, the runtime's memory limit is set slightly above the goal: the heap exceeds its
-// goal by an amount that depends on how long a collection waits for a processor, and fragmented free memory stays resident.
-// A growing heap is held up for a few collections at most, as that limit is never below the size by Go's own percentage.
+// Without a limit, the runtime's memory limit is set slightly above the goal: the heap exceeds its goal by an amount that depends
+// on how long a collection waits for a processor, and fragmented free memory stays resident. This limit is never below the heap
+// size that Go's own percentage allows, so it limits a growing heap for a few collections at most.
 //
-// Under load a small heap is collected hundreds of times a second. Each look costs some microseconds and a goroutine
-// switch, so a pause follows each look, for which the setting holds.
+// Under load a small heap is collected hundreds of times a second. Each adjustment costs some microseconds and a goroutine
+// switch, so a pause without adjustments follows.
 //
-// When a process becomes quiet, no further collection frees the memory of the last clients. So some time after the last
-// collection there is another one, and memory is returned to the system.
+// When a process becomes quiet, no collection runs to free the memory of the last clients. So some time after the last collection
+// another one is started, and memory is returned to the system.
 const (
 	minPercent = 30
 	maxPercent = 400
@@ -48,10 +47,10 @@ const (
 	// touches, so that it is not resident.
 	untouched = 4 << 20
 
-	// While a collection waits for a processor, allocation continues beyond the runtime's limit; a larger heap exceeds
-	// it by more. So one part in beyondShare of the room above withoutBeyond is reserved for it. In a room above
-	// withBeyond the percentage starts collections well before the limit, and the reserve shrinks by the same share of
-	// the room above withBeyond.
+	// While a collection waits for a processor, allocation continues beyond the runtime's limit; a larger heap exceeds the limit
+	// by more. So one part in beyondShare of the room above withoutBeyond is reserved for this excess. In a room above withBeyond
+	// the percentage starts collections well before the limit, and the reserve shrinks by the same share of the room above
+	// withBeyond.
 	beyondShare   = 4
 	withoutBeyond = 7 << 20
 	withBeyond    = 32 << 20
@@ -70,24 +69,24 @@ const (
 	// limitedGoal is the size to which a small heap grows in a large room.
 	limitedGoal = 12 << 20
 
-	// mostBeside is the maximum part of the room that is not for the heap. If more is needed, the runtime's own limit
-	// applies.
+	// mostBeside is the maximum part of the room that goalFor keeps free for memory other than the heap. If more is needed, the
+	// runtime's own limit applies.
 	mostBeside = 6 << 20
 
-	// quietAfter is the time without a collection after which a process is quiet, and worthReturning the minimum
-	// number of bytes that a collection must free then.
+	// quietAfter is the time without a collection after which a process is quiet. worthReturning is the minimum number of bytes
+	// that can be freed then for which a collection is started.
 	quietAfter     = 10 * time.Second
 	worthReturning = 1 << 20
 
-	// remembered is the number of looks that are averaged. The minimum time between looks is lookPause, within a limit
-	// limitedPause, and rarePause if collections are further apart than lookPause. A look that must see each
-	// collection has to be requested before the collection begins.
+	// A look is one adjustment of GOGC after a collection. remembered is the number of looks that are averaged. The minimum time
+	// between looks is lookPause without a limit and limitedPause with one; it is rarePause if collections are further apart than
+	// lookPause, so that each of them is seen.
 	remembered   = 4
 	lookPause    = 10 * time.Millisecond
 	limitedPause = 20 * time.Millisecond
 	rarePause    = 5 * time.Millisecond
 
-	// easyPart is the inverse of the relative error at which the percentage is set again. Within a limit it is limitedPart,
+	// The percentage is set again only if it changes by more than one part in easyPart, or with a limit one part in limitedPart,
 	// because unused room costs collections.
 	easyPart    = 8
 	limitedPart = 32
@@ -99,7 +98,8 @@ func percentFor(live, goal int64) int {
 	return int(max(percent, minPercent))
 }
 
-// A Collector is the use of the pacing by one app. The garbage collector belongs to the process, so all apps share its settings.
+// A Collector represents one app that paces the garbage collector. The garbage collector belongs to the process, so all apps
+// share its settings. The methods are safe for concurrent use.
 type Collector struct {
 	room     func() int64 // nil without a limit
 	dropFree func() int64 // see OnQuiet, or nil
@@ -139,7 +139,8 @@ func PaceCollector(room func() int64) *Collector {
 	return c
 }
 
-// Percent returns the GOGC last chosen, or 0 if it belongs to the user. A nil Collector has chosen none.
+// Percent returns the last GOGC that this package has chosen. It returns 0 if GOGC belongs to the program, and for a nil
+// Collector.
 func (c *Collector) Percent() int {
 	pacer.Lock()
 	defer pacer.Unlock()
@@ -159,7 +160,7 @@ func (c *Collector) Goal() int64 {
 	return pacer.goal
 }
 
-// Stop ends the use. After the last one the program's settings are restored.
+// Stop ends the pacing for this app. After the last Stop the program's settings are restored.
 func (c *Collector) Stop() {
 	p := &pacer
 	p.Lock()
@@ -186,8 +187,8 @@ func (c *Collector) OnQuiet(dropFree func() int64) {
 	c.dropFree = dropFree
 }
 
-// becameQuiet collects and returns memory to the system, if there is enough to return. Its own collections trigger it
-// once more, when there is not.
+// becameQuiet starts a collection and returns memory to the system, if there is enough to return. Its own collections cause
+// another call of it, which finds too little to return.
 func becameQuiet() {
 	pacer.Lock()
 	stopped := len(pacer.all) == 0
@@ -257,7 +258,7 @@ func pauseNow(limited bool) time.Duration {
 	return limitedPause
 }
 
-// minRoomOf returns the smallest room of those that have one. pacer is locked.
+// minRoomOf returns the smallest room of all collectors with a limit. pacer is locked.
 func minRoomOf(all []*Collector) (room int64, limited bool) {
 	for _, c := range all {
 		if c.room == nil {
@@ -297,11 +298,11 @@ func adjust() (limited bool) {
 	return limited
 }
 
-// spacing measures the distance between collections.
+// spacing measures the time between collections.
 type spacing struct {
 	cycles int64 // number of collections at the last look
 	at     time.Time
-	apart  time.Duration // average distance of the collections since the look before
+	apart  time.Duration // average time between the collections since the previous look
 	seen   int           // consecutive looks that have each seen the next collection
 }
 
@@ -309,7 +310,7 @@ type spacing struct {
 func (s *spacing) record(cycles int64, at time.Time) {
 	n := cycles - s.cycles
 	if n <= 0 {
-		return // no collection since
+		return // no collection since the previous look
 	}
 	s.seen++
 	if n > 1 {
@@ -319,9 +320,8 @@ func (s *spacing) record(cycles int64, at time.Time) {
 	s.cycles, s.at = cycles, at
 }
 
-// easyLimitFor returns the runtime's memory limit for a process without a configured one, with a heap of which few
-// bytes stayed live over the last collections. It leaves room for the growth by Go's default percentage, which
-// includes stacks.
+// easyLimitFor returns the runtime's memory limit for a process without a configured limit. few is the minimum number of live
+// bytes of the last collections. The limit leaves room for the growth by Go's default percentage, which includes stacks.
 func easyLimitFor(few int64, now runtimeState) int64 {
 	heap := 2*few + now.stacks
 	return max(easyLimit, now.beside+heap+heap/easyShare)

@@ -7,10 +7,11 @@
 //	room ── a quarter, at most 256 MB ─▶ the budget for clients, see package memory
 //	     └─ the rest ─▶ allocations of actions, the runtime, garbage
 //
-// The limit is Config.Limits.Memory, unless a control group leaves less; otherwise the control group's limit; otherwise
-// GOMEMLIMIT, which does not include the program. A third of a control group's limit, at most 64 MB, is left to the kernel,
-// since sockets and files count against it. The room is measured again after each collection, since the resident size of
-// the program changes. There is one worker per 256 KB of the room, unless Config.Limits.MaxConcurrent is set.
+// The limit is Config.Limits.Memory, unless a control group leaves less. Without that setting it is the limit of the control
+// group, and without a control group GOMEMLIMIT, which does not include the program itself. A third of a control group's limit,
+// at most 64 MB, is left to the kernel, since sockets and files count against that limit. The room is measured again after each
+// collection, since the resident size of the program changes. There is one worker per 256 KB of the room, unless
+// Config.Limits.MaxConcurrent is set.
 //
 // # Pace
 //
@@ -22,7 +23,7 @@
 // timer is set.
 //
 //	pace.go        the limit of a process, and its consequences
-//	memorylimit.go finding it
+//	memorylimit.go finding the limit
 //	program.go     the size of the program
 //	collector.go   choosing GOGC
 //	settings.go    the settings of the runtime, and their owner

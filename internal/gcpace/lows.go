@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// lows holds the minimum of the values of the last second, or of a longer time if there were few. The minimum of a few
-// collections is not the live part of a heap: if processors are scarce and the goal is too large, more is allocated
-// while the collector marks, and all of it counts as live.
+// lows holds the minimum of the values of the last second, or of a longer time if there were few values. The minimum of a few
+// collections is not the live part of a heap: if processors are scarce and the goal is too large, more is allocated while the
+// collector marks, and all of it counts as live.
 type lows struct {
 	recent [lowParts]int64 // minimum of each part; the current one is at index at
 	at     int

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	budgetShare = 4 // the budget is the room divided by this
+	budgetShare = 4 // the budget is one part in budgetShare of the room
 
 	// easyBudget is the budget without a limit, so that clients alone cannot fill the machine.
 	easyBudget = 256 << 20
@@ -20,9 +20,9 @@ const (
 	maxActions    = 10_000
 	fewestActions = 16
 
-	// The kernel keeps one part in kernelShare of a control group's limit, at most maxKernel, for sockets (2.5 KB
-	// each), page tables and cached files, which count against the limit. Without it a small group full of connections
-	// loses the pages of its program again and again, until the kernel kills the process.
+	// The kernel keeps one part in kernelShare of a control group's limit, at most maxKernel, for sockets (2.5 KB each), page
+	// tables and cached files, which count against the limit. Without this part a small group with many connections loses the
+	// pages of its program again and again, until the kernel kills the process.
 	kernelShare = 3
 	maxKernel   = 64 << 20
 
@@ -79,14 +79,14 @@ func (p *Process) Begin(settings Settings) (budget int64) {
 	return min(easyBudget, p.room/budgetShare)
 }
 
-// LoopServes reports that event loops serve. Event loops pace the collector also without a limit.
+// LoopServes must be called when event loops begin to serve. With event loops the collector is paced also without a limit.
 func (p *Process) LoopServes() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pace()
 }
 
-// pace starts to pace the collector unless it is paced or must not be. The caller holds p.mu.
+// pace starts to pace the collector, unless it is paced already or must not be paced. The caller holds p.mu.
 func (p *Process) pace() {
 	if p.collector != nil || p.ended || p.settings.NoPacing {
 		return
@@ -156,7 +156,7 @@ func (p *Process) roomNow() int64 { return p.beside(ProgramBytes()) }
 func (p *Process) beside(program int64) int64 {
 	bytes := p.limit.Bytes
 	if p.limit.Source == "GOMEMLIMIT" {
-		return bytes // it does not include the program
+		return bytes // this limit does not include the program
 	}
 	if ofCgroup(p.limit) {
 		bytes = leftToProcesses(p.limit)

@@ -6,14 +6,15 @@ import (
 	"runtime/metrics"
 )
 
-// GOGC and the memory limit are settings of the process, and the program has precedence. A value that differs from the one last set
-// here was set by the program. This package does not change such a setting until the last collector has stopped.
+// GOGC and the memory limit are settings of the process, and values set by the program have precedence. If a value differs from
+// the last one that this package has set, the program has set it. This package does not change such a setting until the last
+// collector has stopped.
 type settings struct {
 	percent, limit setting
 }
 
 type setting struct {
-	ours   bool
+	ours   bool                    // this package may change the setting
 	before int64                   // restored at the end
 	last   int64                   // the value last set
 	apply  func(value int64) int64 // returns the previous value
@@ -51,8 +52,8 @@ func (s *setting) set(value int64) {
 	s.last = value
 }
 
-// setAbout calls set if the value changes by more than one part in part. Changing a setting is not free: the runtime
-// recomputes its pace while the world is stopped.
+// setAbout calls set if the value changes by more than one part in part. It avoids small changes, because for each change the
+// runtime stops the world.
 func (s *setting) setAbout(value, part int64) {
 	if diff := value - s.last; max(diff, -diff) > s.last/part {
 		s.set(value)

@@ -13,15 +13,15 @@ import "context"
 
 // A Rate is the rate limit of a key. All times have the same unit, chosen by the caller.
 type Rate struct {
-	Interval  int64 // used by one request
-	Tolerance int64 // that can be used in advance: the burst times Interval
+	Interval  int64 // time that one request uses
+	Tolerance int64 // time that can be used in advance: the burst times Interval
 }
 
 // A Verdict is the decision about a request.
 type Verdict struct {
 	Admitted bool
 	Used     int64 // part of the tolerance in use, including this request if it was admitted
-	Wait     int64 // time until a request would be admitted; 0 if this one was
+	Wait     int64 // time until a request would be admitted; 0 if this request was admitted
 }
 
 // Take decides about a request at time now, given the key's TAT (0 if unknown), and returns the next TAT. A refused
@@ -34,18 +34,18 @@ func (r Rate) Take(tat, now int64) (int64, Verdict) {
 	return tat, Verdict{false, used, used + r.Interval - r.Tolerance}
 }
 
-// TakeStored is Take for a TAT from a store. The store's clock may have been set back, or may be that of a promoted replica, and
-// the limit may have been lowered: TakeStored treats a TAT that is too far ahead as a quota that is used up. Store the returned
-// TAT, which is v.Used after now, until that time.
+// TakeStored is Take for a TAT from a store. Such a TAT may be too far ahead, because the store's clock was set back, or a
+// replica with another clock has taken over, or the limit was lowered. Then TakeStored treats the quota as used up. The caller
+// must store the returned TAT, now + v.Used, at least until that time.
 func (r Rate) TakeStored(tat, now int64) (int64, Verdict) {
 	return r.Take(min(tat, now+r.Tolerance), now)
 }
 
-// A Store decides about requests in one atomic step, by its own clock. The stores of this repository implement it, also
-// inside store.Guard.
+// A Store decides about requests in one atomic step, by its own clock. The stores of this repository implement it, also when
+// store.Guard wraps them.
 type Store interface {
-	// TakeQuota takes a request from the quota of a key by TakeStored. The times are in microseconds. If a store in
-	// another one cannot do this, the error is errors.ErrUnsupported.
+	// TakeQuota decides about a request of a key, as TakeStored does. The times are in microseconds. The error is
+	// errors.ErrUnsupported if the store wraps another store that cannot do this.
 	TakeQuota(ctx context.Context, key string, rate Rate) (Verdict, error)
 }
 

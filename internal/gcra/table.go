@@ -2,8 +2,8 @@ package gcra
 
 import "sync"
 
-// A Table keeps the TATs of many keys, identified by seeded 64-bit hashes. Keys with the same hash share a quota.
-// Among a million keys this happens once in 10^7 tables.
+// A Table keeps the TATs of many keys, identified by seeded 64-bit hashes. Keys with the same hash share a quota: of 10^7 tables
+// with a million keys, about one has such keys. The methods are safe for concurrent use.
 //
 // It is a sharded hash table with open addressing. A slot takes 16 bytes. In a large table a quarter to five eighths
 // of the slots are used, so a key takes 26 to 64 bytes. There is no timer: an expired key stays until its slot is
@@ -16,7 +16,7 @@ const (
 	shards  = 64
 	fewest  = 8 // minimum number of slots in a used shard
 	nearby  = 8 // number of candidates for eviction
-	usedNum = 5 // at most five eighths of the slots are used
+	usedNum = 5 // at most usedNum/usedDen of the slots are used
 	usedDen = 8
 )
 
@@ -27,7 +27,7 @@ type shard struct {
 	slots []slot // length is a power of two
 	used  int32  // used slots, including expired ones
 
-	evictions int32 // until the next search for expired slots
+	evictions int32 // number of evictions until the next search for expired keys
 	rate      Rate  // of the table
 	most      int64 // maximum number of slots of a shard
 }
@@ -37,8 +37,8 @@ type slot struct {
 	tat  int64
 }
 
-// NewTable returns an empty table for about the given number of keys. When it is full, a new key replaces the least
-// used of a few neighbors.
+// NewTable returns an empty table for about the given number of keys. When it is full, a new key replaces the key with the lowest
+// use among a few neighbors.
 func NewTable(rate Rate, keys int) *Table {
 	most := fewest
 	for most/usedDen*usedNum*shards < keys {
@@ -94,7 +94,7 @@ func (t *Table) Peek(hash uint64, now int64) Verdict {
 	return v
 }
 
-// Record sets the used part of a key's tolerance, as known by another counter.
+// Record sets the used part of a key's tolerance, for a caller that knows it from another counter.
 func (t *Table) Record(hash uint64, now, used int64) {
 	s, hash := t.shard(hash)
 	s.mu.Lock()
@@ -115,7 +115,7 @@ func (t *Table) Bytes() int64 {
 	return n
 }
 
-// shard returns the shard of a hash, and the hash changed to be not 0.
+// shard returns the shard of a hash, and the hash, or 1 instead of 0, which marks free slots.
 func (t *Table) shard(hash uint64) (*shard, uint64) {
 	if hash == 0 {
 		hash = 1
@@ -142,14 +142,14 @@ func (s *shard) find(hash uint64, now int64) (at int, known bool) {
 			}
 			return at, false
 		case at < 0 && e.tat <= now:
-			at = i // reusing it keeps the run intact
+			at = i // to reuse an expired slot keeps the run of used slots intact
 		}
 	}
 }
 
 // put stores e in the slot returned by find.
 func (s *shard) put(at int, known bool, e slot, now int64) {
-	if !known && (at < 0 || s.slots[at].hash == 0) { // one more slot is used
+	if !known && (at < 0 || s.slots[at].hash == 0) { // another slot is needed
 		if int(s.used)+1 > len(s.slots)/usedDen*usedNum {
 			s.makeRoom(e.hash, now)
 			at, _ = s.find(e.hash, now)
@@ -195,7 +195,7 @@ func (s *shard) makeRoom(hash uint64, now int64) {
 	}
 }
 
-// evict removes the key with the lowest use among the first keys at or after a slot. It loses the least.
+// evict removes the key with the lowest use among the first keys at or after a slot, because its quota is nearly unused.
 func (s *shard) evict(home int) {
 	mask := len(s.slots) - 1
 	victim, seen := -1, 0
@@ -215,7 +215,7 @@ func (s *shard) remove(i int) {
 	mask := len(s.slots) - 1
 	for j := (i + 1) & mask; s.slots[j].hash != 0; j = (j + 1) & mask {
 		home := int(s.slots[j].hash) & mask
-		if (j-home)&mask >= (j-i)&mask { // its home is not between the gap and its slot
+		if (j-home)&mask >= (j-i)&mask { // the key's home is not between the gap and its slot
 			s.slots[i] = s.slots[j]
 			i = j
 		}

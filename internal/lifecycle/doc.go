@@ -15,8 +15,8 @@
 //     ends, too. This step follows step 2
 //     because clients open new connections when theirs are closed.
 //  4. All servers end. Each loop checks its connections once: an idle connection may send a
-//     request for another 250 ms, is read a last time and closed. A connection that becomes idle later is treated
-//     the same way if its response began before step 3, because that response did not carry
+//     request for another 250 ms, is read a last time and closed. A connection that becomes idle later gets
+//     the same time if its response began before step 3, because that response did not carry
 //     Connection: close. A new connection has 2 s for its first
 //     request, because clients do not repeat it; with TLS the time starts after the handshake. Each of these times is
 //     at most half of the drain timeout. The server of net/http grants the same times, but its 2 s include

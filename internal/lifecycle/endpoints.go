@@ -12,33 +12,33 @@ type Endpoint struct {
 	net.Listener
 	TLS  *TLS
 	name string // identifies the listener in the next process; "" means its address
-	open open   // nil means Program.Open
+	open open   // nil: use Program.Open
 }
 
-// TLS is the TLS configuration of a place.
+// TLS is the TLS configuration of an endpoint.
 type TLS struct {
 	*tls.Config
 	Prompt bool // GetCertificate never blocks
 }
 
-// open makes the server of a place, see Program.Open.
+// open makes the server of an endpoint, see Program.Open.
 type open = func(Endpoint) (serve func() error, err error)
 
-// An inheritedListener came from systemd or from the previous process.
+// An inheritedListener is a listener from systemd or from the previous process.
 type inheritedListener struct {
 	net.Listener
 	name string
 }
 
-// Names of listeners, which match an address of the configuration whatever address they are bound to. A socket unit
-// sets the first two by FileDescriptorName=. A process passes on those with a port chosen by the system to the next
-// process.
+// Names of listeners. A listener with one of these names matches the corresponding address of the configuration, whatever address
+// it is bound to. A socket unit of systemd sets http and https by FileDescriptorName=. A process uses any-port and any-port-tls
+// for the listeners that it passes to the next process if the system has chosen their port.
 const (
 	nameClear   = "http"
 	nameTLS     = "https"
 	nameAnyPort = "any-port"
 	nameAnyTLS  = "any-port-tls"
-	nameInner   = "inner" // the second one is inner-2, and so on
+	nameInner   = "inner" // of the first inner address; the second is inner-2, and so on
 )
 
 // Addresses are the addresses of a program, for which it listens or inherits listeners.
@@ -179,15 +179,15 @@ func hasAnyPort(addr string) bool {
 	return err == nil && at.Port == 0
 }
 
-// standsFor reports whether a listener matches an address: it is bound to the address, or has its name. A listener on
-// a port chosen by the system needs the name anyPort and the same host.
-func (in inheritedListener) standsFor(addr, name, anyPort string) bool {
+// matches reports whether a listener matches an address: it has the name of the address, or is bound to the address. If the
+// system chooses the port of the address, the listener must have the name anyPort and the same host.
+func (in inheritedListener) matches(addr, name, anyPort string) bool {
 	if in.name == name && name != "" {
 		return true
 	}
 	bound, ok := in.Addr().(*net.TCPAddr)
 	if !ok || addr == "" {
-		return false // a unix socket has a name, or matches no address
+		return false // a unix socket matches an address only by its name
 	}
 	at, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {

@@ -40,8 +40,8 @@ type inheritance struct {
 	ready     *os.File            // nil unless this process is a successor
 }
 
-// inherit takes the inherited state, once. It unsets the variables, so that programs started by this process do not
-// use them. With successor it takes the state only if another process of this program started this one.
+// inherit takes the inherited state, once. It unsets the variables, so that programs started by this process do not use them. If
+// successor is set, it takes the state only if another process of this program has started this process.
 func inherit(successor bool) (in inheritance, err error) {
 	fds, pid, names, restart := os.Getenv(envFDs), os.Getenv(envPID), os.Getenv(envNames), os.Getenv(envRestart)
 	if successor && restart == "" {
@@ -81,7 +81,7 @@ func inherit(successor bool) (in inheritance, err error) {
 		}
 		ln, fdErr := inheritFD(firstFD + i)
 		if fdErr != nil {
-			err = fdErr // the remaining descriptors are taken nevertheless, to be closed
+			err = fdErr // go on with the remaining descriptors, so that they are closed
 			continue
 		}
 		in.listeners = append(in.listeners, inheritedListener{ln, name})
@@ -95,10 +95,10 @@ func inherit(successor bool) (in inheritance, err error) {
 	return in, nil
 }
 
-// maxSecrets is the maximum size of the secrets, in bytes: a pipe takes as much before it is read.
+// maxSecrets is the maximum size of the secrets, in bytes: a pipe accepts as many bytes before it is read.
 const maxSecrets = 4096
 
-// readSecrets reads a pipe whose write end is closed. It returns nil if the pipe cannot be read.
+// readSecrets reads the pipe of secrets to its end. It returns nil if the pipe cannot be read.
 func readSecrets(fd int) []byte {
 	f := os.NewFile(uintptr(fd), "secrets")
 	defer f.Close()
@@ -139,7 +139,7 @@ func inheritFD(fd int) (net.Listener, error) {
 // isSuccessor reports whether the previous process waits for tellReady.
 func (in *inheritance) isSuccessor() bool { return in.ready != nil }
 
-// tellReady tells the previous process to drain.
+// tellReady informs the previous process that this process serves, so that the previous one drains.
 func (in *inheritance) tellReady() {
 	if in.ready == nil {
 		return

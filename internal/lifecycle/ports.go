@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Ports are the ports of a program's listeners. The zero value has none. The methods are safe for concurrent use.
+// Ports are the addresses and ports of a program's listeners. The zero value has none. The methods are safe for concurrent use.
 type Ports struct {
 	mu     sync.RWMutex
 	addrs  []net.Addr
@@ -38,10 +38,10 @@ func (s *Ports) Addrs() []net.Addr {
 	return slices.Clone(s.addrs)
 }
 
-// SecureHost returns the host to which to redirect a client that came to host in clear text, with its port unless that
-// is 443. It returns "" if host is malformed, or if there are domains and host is in none of them (certificates are
-// for domains). A client that named a port of this program is redirected to the program's TLS port. Another port in
-// the request means that something in front maps ports: then the redirect is to port 443.
+// SecureHost returns the host to which to redirect a client that came to host in clear text, with its port unless that is 443. It
+// returns "" if host is malformed, or if there are domains and host is in none of them (certificates are for domains). A client
+// that named a port of this program is redirected to the program's TLS port. Another port in the request means that a proxy or
+// router in front maps ports: then the redirect is to port 443.
 func (s *Ports) SecureHost(host string, domains []string) string {
 	name, port := host, "80"
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {

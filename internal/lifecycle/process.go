@@ -19,8 +19,8 @@ type processState struct {
 	listening []net.Listener // listeners of ListenShared
 }
 
-// unclaimedFor is the time, after Run has started to serve, that an app has to claim a listener of the previous
-// process by ListenShared.
+// unclaimedFor is the time after the start of Run within which an app must claim a listener of the previous process by
+// ListenShared. Later the listener is closed.
 var unclaimedFor = 10 * time.Second
 
 // begin makes p the running program and takes the inherited state. Only one program can run.
@@ -62,12 +62,12 @@ func (s *processState) takeSecrets() []byte {
 	return b
 }
 
-// claim returns the inherited listeners that match an address, see standsFor, and removes them from the state.
+// claim returns the inherited listeners that match an address, see matches, and removes them from the state.
 func (s *processState) claim(addr, name, anyPort string) (claimed []inheritedListener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.inherited.listeners = slices.DeleteFunc(s.inherited.listeners, func(in inheritedListener) bool {
-		if !in.standsFor(addr, name, anyPort) {
+		if !in.matches(addr, name, anyPort) {
 			return false
 		}
 		claimed = append(claimed, in)
@@ -76,8 +76,8 @@ func (s *processState) claim(addr, name, anyPort string) (claimed []inheritedLis
 	return claimed
 }
 
-// ready tells the previous process that Run serves. It closes the unclaimed listeners: those of systemd now, those of
-// the previous process after unclaimedFor.
+// ready informs the previous process that Run serves. It closes the unclaimed listeners: those of systemd now, those of the
+// previous process after unclaimedFor.
 func (s *processState) ready(log *slog.Logger) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,8 +113,9 @@ func (s *processState) shared() []net.Listener {
 	return slices.Clone(s.listening)
 }
 
-// ListenShared is Listen for an address that is served beside Run, until done is called. The listener is inherited
-// from the previous process and passed on to the next one. A port that the system chooses differs in each process.
+// ListenShared is Listen for an address that is served in addition to Run. The listener may be inherited from the previous
+// process, and is passed to the next one unless done was called. If the system chooses the port, the listener is neither
+// inherited nor passed on.
 func ListenShared(addr string) (ln net.Listener, done func(), err error) {
 	return process.listen(addr)
 }

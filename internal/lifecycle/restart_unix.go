@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hangups are the SIGHUPs of a process.
+// hangups receives the SIGHUPs of a process.
 type hangups struct {
 	c        chan os.Signal
 	terminal bool // the process has a controlling terminal
@@ -25,7 +25,7 @@ type hangups struct {
 	program  string
 }
 
-// newHangups starts to receive the signals, unless leave is set.
+// newHangups starts to receive the signals. If leave is set, SIGHUP is left to the program.
 func newHangups(leave bool) *hangups {
 	if leave {
 		return new(hangups)
@@ -35,9 +35,9 @@ func newHangups(leave bool) *hangups {
 	return h
 }
 
-// program returns the path of this program's file for a restart, or "" if it is unknown. It is the name by which the
-// program was started, if that still leads to a file. The system's path of the running file may be outdated: a
-// deployment may have moved the file, or changed a symbolic link.
+// program returns the path of this program's file for a restart, or "" if it is unknown. The name by which the program was
+// started has precedence, because a deployment may have replaced the file or changed a symbolic link, so that the path of the
+// running file is outdated.
 func program() string {
 	running, err := os.Executable()
 	if err != nil {
@@ -58,7 +58,7 @@ func program() string {
 	return named
 }
 
-// close stops receiving the signals. Before, also while the app drains, another SIGHUP does not kill the process.
+// close stops receiving the signals. It is called at the end of Run, so that a SIGHUP during the drain does not kill the process.
 func (h *hangups) close() {
 	if h.c != nil {
 		signal.Stop(h.c)
@@ -81,7 +81,7 @@ func hasTerminal() bool {
 	return true
 }
 
-// A successor is the new process of a restart, until it serves.
+// A successor is the new process of a restart.
 type successor struct {
 	process *os.Process
 	result  chan error // gets one value: nil when the successor serves
@@ -183,8 +183,8 @@ func duplicates(endpoints []Endpoint) (files []*os.File, names []string, err err
 	return files, names, nil
 }
 
-// duplicate returns a descriptor of its own for a listener. It does not use the method File: os/exec would make that
-// descriptor blocking, and with it the socket of this process.
+// duplicate returns a descriptor of its own for a listener. It does not use the method File: os/exec would make the descriptor of
+// that file blocking, and thereby the socket of this process, too.
 func duplicate(p Endpoint) (*os.File, error) {
 	sc, ok := p.Listener.(syscall.Conn)
 	if !ok {

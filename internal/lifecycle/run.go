@@ -17,8 +17,8 @@ type Program struct {
 	Log *slog.Logger
 	At  fmt.Stringer // position of the call of Run, for messages
 
-	// Open makes the server of a place, and returns the function that serves it until a shutdown has finished or the
-	// listener fails. If Open fails, it closes the listener. An inner address has an Open of its own.
+	// Open makes the server of an endpoint, and returns the function that serves it until a shutdown has finished or the listener
+	// fails. If Open returns an error, it has closed the listener. An inner address has an Open of its own.
 	Open func(Endpoint) (serve func() error, err error)
 	// Drain shuts the program down in order. Handover shuts it down after another process has started to serve. Both close
 	// the remaining connections when the context ends, and return its error.
@@ -26,15 +26,15 @@ type Program struct {
 	// Grace is the time that Drain waits before it stops accepting. Timeout is the time for running requests after
 	// that.
 	Grace, Timeout time.Duration
-	// Secrets returns secrets for the next process, a few KB, which must not be written to disk. The next process gets
-	// them by Inherit before Open.
+	// Secrets returns secrets for the next process, at most 4,096 bytes, which must not be written to disk. The next process gets
+	// them by Inherit before Open is called.
 	Secrets func() []byte
 	Inherit func([]byte) error
 	// NoRestart disables the restart by SIGHUP.
 	NoRestart bool
 }
 
-// Run listens and serves until ctx ends or a signal asks for shutdown, then drains. It returns nil if the drain ended
+// Run listens and serves until ctx is done or a signal requests the shutdown. Then it drains. It returns nil if the drain ended
 // in time. SIGHUP passes the listeners on to a new process. Run panics if another Run is active in this process.
 func Run(ctx context.Context, p *Program) error {
 	err := process.begin(p)
@@ -101,8 +101,8 @@ func (r *runner) start() error {
 	return nil
 }
 
-// deepen grows the stack for serving a listener at once, while the stack is empty. Growing it later copies and adjusts
-// frames, which reads tables of the program that nothing else needs.
+// deepen grows the stack of the goroutine that serves a listener, while the stack is empty. If the stack grew later, the runtime
+// would copy and adjust frames, and read tables of the program that are not needed otherwise.
 //
 //go:noinline
 func deepen(i int) byte {
@@ -144,7 +144,7 @@ func (r *runner) wait(ctx context.Context) error {
 	}
 }
 
-// end is drain without a successor.
+// end ends a starting successor, if there is one, and drains.
 func (r *runner) end(next *successor, end func(context.Context) error) error {
 	next.abandon()
 	tellManager("STOPPING=1")

@@ -46,7 +46,8 @@ func (s *Servers) Ready() bool { return !s.unready.Load() }
 // IsDraining reports whether Shutdown has stopped accepting, so that every answer closes its connection.
 func (s *Servers) IsDraining() bool { return s.draining.Load() }
 
-// Restarting reports whether the app drains because a new process serves in its place, or will, after the failure of a listener.
+// Restarting reports whether the app drains because a new process has taken over, or because a listener has failed, so that a new
+// process is expected.
 func (s *Servers) Restarting() bool { return s.draining.Load() && s.Ready() }
 
 // Draining returns a channel that is closed when IsDraining becomes true.
@@ -62,8 +63,8 @@ func (s *Servers) Draining() <-chan struct{} {
 	return s.signal
 }
 
-// Spread returns the time over which n streams should end in a drain, so that their clients do not return at once: a millisecond for
-// each, and at most half of the remaining time. Without a deadline it is 0.
+// Spread returns the time over which the ends of n streams should be spread in a drain, so that not all clients reconnect at
+// once: a millisecond for each stream, and at most half of the remaining time. Without a deadline it is 0.
 func (s *Servers) Spread(n int) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,8 +109,8 @@ func (s *Servers) Serving() bool {
 	return len(s.running) > 0
 }
 
-// Shutdown ends all servers and workers, in the order of the package comment, until ctx ends, and calls last
-// afterwards. Add fails from then on.
+// Shutdown ends all servers and workers, in the order of the package comment. It waits for them at most until ctx is done, and
+// calls last afterwards. After the begin of Shutdown, Add returns ErrStopped.
 func (s *Servers) Shutdown(ctx context.Context, last func()) error {
 	s.mu.Lock()
 	first := !s.stopped
@@ -136,7 +137,7 @@ func (s *Servers) Shutdown(ctx context.Context, last func()) error {
 	return errors.Join(errs...)
 }
 
-// beginDrain makes every answer from now on the last of its connection and closes the channel of Draining.
+// beginDrain begins the drain: from now on every answer closes its connection. It closes the channel of Draining.
 func (s *Servers) beginDrain(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -31,7 +31,8 @@ type WorkerCounts struct {
 	Panics  uint64
 }
 
-// Go runs f once the workers have started, until stop ends its context. It has no effect after stop.
+// Go runs f on a new goroutine when the workers have started, or at once if they have. stop ends the context of f. After stop, Go
+// has no effect.
 func (w *Workers) Go(name string, f func(context.Context) error, log *slog.Logger) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,7 +71,7 @@ func (w *Workers) run(counts *WorkerCounts, f func(context.Context) error, log *
 		case panicked:
 			log.Error("panic in a background worker", "worker", counts.Name, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 		case failed:
-			log.Error("background worker failed", "worker", counts.Name, "error", fmt.Sprint(err)) // which recovers a panic of err.Error
+			log.Error("background worker failed", "worker", counts.Name, "error", fmt.Sprint(err)) // Sprint recovers a panic of err.Error
 		default:
 			log.Debug("background worker ended", "worker", counts.Name)
 		}
@@ -147,7 +148,7 @@ func (w *Workers) stop(ctx context.Context) error {
 	return fmt.Errorf("background workers still running: %s: %w", strings.Join(names, ", "), ctx.Err())
 }
 
-// Counts returns the counts by name, in the order of the first Go of each.
+// Counts returns the counts of each name, in the order in which Go was first called with the names.
 func (w *Workers) Counts() []WorkerCounts {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,8 +1,7 @@
 // Package logqueue passes log records to a handler without waiting for it.
 //
-// A slog.Handler may block without limit: a handler that writes to a full pipe blocks until the
-// pipe is read. Code that must not block, such as an event loop, logs by a [Queue]. A Queue is
-// bounded and counts the records that it drops:
+// A slog.Handler may block without limit: a handler that writes to a full pipe blocks until the pipe is read. Code that must not
+// block, such as an event loop, logs to a [Queue]. A Queue is bounded and counts the records that it drops:
 //
 //	Logger().Warn ──▶ queue of 1,024 ──▶ one goroutine ──▶ the handler
 //	                      └▶ dropped, reported by a record of its own as soon as there is room
@@ -10,8 +9,8 @@
 // Text that clients choose, such as a path, may be long. Therefore string attributes other than
 // stacks are truncated (Short), and the queue has a bound in bytes, too.
 //
-// The goroutine runs only while the queue has records. It starts with the first one; if no caller
-// waits for the very first record, it starts 2 ms later.
+// The goroutine runs only while the queue has records. It starts with the first record. For the very first record of a program it
+// starts 2 ms later, unless a caller waits for that record.
 package logqueue
 
 import (
@@ -24,17 +23,16 @@ import (
 	"unicode/utf8"
 )
 
-// bound is the maximum number of waiting records. As many more may be with the goroutine.
+// bound is the maximum number of waiting records. The goroutine may hold as many more.
 const bound = 1024
 
-// maxBytes is the maximum size of the text of waiting records, in bytes. As much more may be with
-// the goroutine.
+// maxBytes is the maximum size of the text of waiting records, in bytes. The goroutine may hold as much more.
 const maxBytes = 1 << 20
 
-// patience is the time that the logger of Patient waits.
-const patience = 50 * time.Millisecond
+// maxWait is the maximum time for which a logger of Patient waits.
+const maxWait = 50 * time.Millisecond
 
-// lastRecords is the time that FlushLast waits.
+// lastRecords is the maximum time for which FlushLast waits.
 const lastRecords = time.Second
 
 // settle delays the very first record if no caller waits for it. Programs usually log it while they
@@ -46,21 +44,21 @@ const every = time.Second
 
 // A Queue passes records to one handler. Its methods are safe for concurrent use.
 type Queue struct {
-	to      slog.Handler
-	unwant  [levels]atomic.Int64 // time, in ns after start, until which the handler does not accept a level
-	start   time.Time
-	blocked atomic.Bool // the handler is slow: loggers of Patient do not wait for it
+	to           slog.Handler
+	refusedUntil [levels]atomic.Int64 // by level: the time, in ns after start, until which the handler refuses it
+	start        time.Time
+	blocked      atomic.Bool // the handler is slow: loggers of Patient do not wait for it
 
-	mu      sync.Mutex
-	waiting []entry
-	bytes   int           // bytes of text in waiting
-	busy    bool          // the goroutine runs, or is being started
-	begun   bool          // the first record without a waiting caller was added
-	later   *time.Timer   // delays that record; nil once the goroutine has started or a caller waits
-	idle    chan struct{} // closed when the goroutine ends; nil unless Flush waits for it
-	dropped uint64        // all dropped records
-	said    uint64        // dropped records that have been reported
-	saidAt  time.Time
+	mu         sync.Mutex
+	waiting    []entry
+	bytes      int           // bytes of text in waiting
+	busy       bool          // the goroutine runs, or is being started
+	begun      bool          // a record without a waiting caller has been added
+	later      *time.Timer   // delays the very first record; nil when the goroutine has started or a caller waits
+	idle       chan struct{} // closed when the goroutine ends; nil unless Flush waits for it
+	dropped    uint64        // all dropped records
+	reported   uint64        // number of dropped records that have been reported
+	reportedAt time.Time
 }
 
 // An entry is a record and the handler for it, which has the attributes of the logger.
@@ -77,23 +75,22 @@ type entry struct {
 func New(to slog.Handler) *Queue {
 	q := &Queue{to: to, start: time.Now()}
 	if fmt.Sprintf("%T", to) == "*slog.defaultHandler" {
-		// Its Enabled does not block. To call it here saves programs a goroutine at start-up.
-		for i := range q.unwant {
+		// Its Enabled does not block. Calling it here saves programs a goroutine at start-up.
+		for i := range q.refusedUntil {
 			if !to.Enabled(context.Background(), slog.LevelDebug+slog.Level(4*i)) {
-				q.unwant[i].Store(int64(every))
+				q.refusedUntil[i].Store(int64(every))
 			}
 		}
 	}
 	return q
 }
 
-// Logger returns a logger whose records go through the queue. The goroutine asks the handler
-// whether it wants a level when there is a record of that level, and again a second later, because
-// Enabled may block, too.
+// Logger returns a logger whose records go through the queue. Enabled of the handler may block, too, so only the goroutine calls
+// it: when there is a record, and for a refused level again a second later.
 func (q *Queue) Logger() *slog.Logger { return slog.New(queued{q: q, to: q.to, own: true}) }
 
-// Patient is like Logger, for code that may wait for a moment. Its calls return after the record
-// has been passed on, or after patience. They do not wait while the handler is known to be slow.
+// Patient is like Logger, for code that may wait for a moment. Its calls return when the record has been passed on, or after
+// maxWait. They do not wait while the handler is known to be slow.
 func (q *Queue) Patient() *slog.Logger {
 	return slog.New(queued{q: q, to: q.to, own: true, waits: true})
 }
@@ -107,8 +104,8 @@ func level(l slog.Level) (i int, named bool) {
 	return i, l >= slog.LevelDebug && i < levels && (l-slog.LevelDebug)%4 == 0
 }
 
-// Dropped returns the number of records that found no room, or made the handler panic or end its
-// goroutine.
+// Dropped returns the number of records that were not logged: there was no room for them, or the handler has panicked or called
+// runtime.Goexit.
 func (q *Queue) Dropped() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -173,9 +170,9 @@ func (q *Queue) hurry() {
 	q.later = nil
 }
 
-// wait waits until e has been passed on, for patience at most.
+// wait waits until e has been passed on, at most for maxWait.
 func (q *Queue) wait(e *entry) {
-	late := time.NewTimer(patience)
+	late := time.NewTimer(maxWait)
 	defer late.Stop()
 	select {
 	case <-e.done:
@@ -213,12 +210,12 @@ func (q *Queue) passOn(batch []entry) {
 func (q *Queue) nextBatch() (batch []entry, wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	untold := q.dropped > q.said
-	if wait = every - time.Since(q.saidAt); untold && wait <= 0 {
+	untold := q.dropped > q.reported
+	if wait = every - time.Since(q.reportedAt); untold && wait <= 0 {
 		r := slog.NewRecord(time.Now(), slog.LevelWarn, "log records were dropped: the handler is too slow", 0)
-		r.AddAttrs(slog.Uint64("count", q.dropped-q.said))
+		r.AddAttrs(slog.Uint64("count", q.dropped-q.reported))
 		q.waiting = append(q.waiting, entry{handler: q.to, ctx: context.Background(), record: r, own: true})
-		q.said, q.saidAt = q.dropped, time.Now()
+		q.reported, q.reportedAt = q.dropped, time.Now()
 	}
 	batch = q.waiting
 	q.waiting, q.bytes = nil, 0
@@ -237,7 +234,7 @@ func (q *Queue) nextBatch() (batch []entry, wait time.Duration) {
 	return nil, 0
 }
 
-// give passes one record to the handler. The record is lost if the handler panics or ends the goroutine.
+// give passes one record to the handler. If the handler panics or ends the goroutine, the record counts as dropped.
 func (q *Queue) give(e *entry) {
 	given := false
 	defer func() {
@@ -247,7 +244,7 @@ func (q *Queue) give(e *entry) {
 		if given {
 			return
 		}
-		_ = recover() // the count of dropped records includes it
+		_ = recover() // the record counts as dropped
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		q.dropped++
@@ -255,7 +252,7 @@ func (q *Queue) give(e *entry) {
 	if e.handler.Enabled(e.ctx, e.record.Level) {
 		_ = e.handler.Handle(e.ctx, e.record) // slog.Logger ignores the error, too
 	} else if i, named := level(e.record.Level); named && e.own {
-		q.unwant[i].Store(int64(time.Since(q.start) + every))
+		q.refusedUntil[i].Store(int64(time.Since(q.start) + every))
 	}
 	given = true
 }
@@ -272,7 +269,7 @@ type queued struct {
 // Enabled returns true unless the handler has refused the level within the last second.
 func (h queued) Enabled(_ context.Context, l slog.Level) bool {
 	i, named := level(l)
-	return !named || !h.own || int64(time.Since(h.q.start)) >= h.q.unwant[i].Load()
+	return !named || !h.own || int64(time.Since(h.q.start)) >= h.q.refusedUntil[i].Load()
 }
 
 // Handle adds the record to the queue.
@@ -357,9 +354,8 @@ func (h queued) WithGroup(name string) slog.Handler {
 	return queued{q: h.q, to: h.to.WithGroup(name), waits: h.waits}
 }
 
-// deepen grows the stack to the size that a handler needs, in one step and while the stack is
-// almost empty. Without it the stack would be copied three times, each time with more frames,
-// before the first record of a program is written.
+// deepen grows the stack to the size that a handler needs, in one step and while the stack is almost empty. Otherwise the stack
+// would be copied three times, each time with more frames, before the first record of a program is written.
 //
 //go:noinline
 func deepen(i int) byte {
@@ -375,8 +371,8 @@ type Repeated struct {
 	logged time.Time
 }
 
-// Note counts one failure. It reports whether a line is due, at most once a second, and the number
-// of failures since the line before, including this one.
+// Note counts a failure. due reports whether a line should be logged, at most once a second. count is the number of failures
+// since the previous line, including this one.
 func (f *Repeated) Note() (count int, due bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

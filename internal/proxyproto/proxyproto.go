@@ -1,6 +1,6 @@
-// Package proxyproto parses the header of the PROXY protocol, which a proxy sends first on a connection to name the
-// client: https://www.haproxy.org/download/2.9/doc/proxy-protocol.txt, versions 1 (a text line) and 2 (binary). It
-// does no I/O.
+// Package proxyproto parses the header of the PROXY protocol. A proxy sends it at the beginning of a connection to report the
+// address of the client: https://www.haproxy.org/download/2.9/doc/proxy-protocol.txt, versions 1 (a text line) and 2 (binary).
+// The package does no I/O.
 package proxyproto
 
 import (
@@ -39,7 +39,7 @@ var (
 	ErrChecksum  = errors.New("PROXY protocol header with a wrong checksum")
 )
 
-// Parse parses the header at the start of b and returns its size, or 0 if it is incomplete. client is the zero
+// Parse parses the header at the start of b and returns its size in bytes, or 0 if the header is incomplete. client is the zero
 // AddrPort if the header names no client, as for the proxy's own connections.
 func Parse(b []byte) (n int, client netip.AddrPort, err error) {
 	switch {
@@ -216,7 +216,7 @@ func checkExtensions(header []byte, at int) error {
 	return nil
 }
 
-// From returns the socket with the given client address as its RemoteAddr.
+// From returns socket wrapped so that its RemoteAddr is client.
 func From(socket net.Conn, client net.Addr) net.Conn {
 	switch c := socket.(type) {
 	case *net.TCPConn:

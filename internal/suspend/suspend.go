@@ -4,13 +4,14 @@ package suspend
 
 import "runtime"
 
-// A Call is a function that runs, pauses at most once, and is resumed with an In or cancelled. It returns an Out.
+// A Call is one run of a function on a goroutine. The function may pause once; then it is resumed with an In or cancelled. It
+// returns an Out.
 type Call[In, Out any] struct {
-	paused chan struct{} // closed when it has paused
-	resume chan *In      // nil: cancelled
-	done   chan struct{} // closed when it has ended
+	paused chan struct{} // closed when the function has paused
+	resume chan *In      // gets the value of Resume; nil to cancel the function
+	done   chan struct{} // closed when the function has ended
 
-	// How, once it has.
+	// The result; valid after done is closed.
 	out   Out
 	panic any
 	exit  bool // the function ended by runtime.Goexit
@@ -21,7 +22,8 @@ func New[In, Out any]() *Call[In, Out] {
 	return &Call[In, Out]{paused: make(chan struct{}), resume: make(chan *In), done: make(chan struct{})}
 }
 
-// Go runs f. If f panics, recovered is called during the panic and returns the outcome, or false to make the caller panic.
+// Go runs f on a new goroutine. If f panics, recovered is called during the panic. It returns the result to use, or false to make
+// the caller of Wait or Resume panic.
 func (c *Call[In, Out]) Go(f func() Out, recovered func(v any) (out Out, ok bool)) {
 	go func() {
 		defer close(c.done)
@@ -45,8 +47,8 @@ func (c *Call[In, Out]) Go(f func() Out, recovered func(v any) (out Out, ok bool
 	}()
 }
 
-// Wait waits until the function has paused or ended. In the second case it returns, panics, or ends
-// the goroutine as the function has.
+// Wait waits until the function has paused or ended. If the function has ended, Wait returns its result, or panics or ends the
+// goroutine as the function has done.
 func (c *Call[In, Out]) Wait() (out Out, ended bool) {
 	select {
 	case <-c.done:
@@ -62,14 +64,14 @@ func (c *Call[In, Out]) Pause() *In {
 	return <-c.resume
 }
 
-// Resume continues the function, and waits for its end like Wait.
+// Resume continues the paused function, and waits for its end like Wait.
 func (c *Call[In, Out]) Resume(in *In) Out {
 	c.resume <- in
 	<-c.done
 	return c.outcome()
 }
 
-// GiveUp cancels the function, and waits for its end.
+// GiveUp cancels the paused function, and waits for its end.
 func (c *Call[In, Out]) GiveUp() {
 	c.resume <- nil
 	<-c.done

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A histogram counts durations in buckets whose width grows with the duration. Each doubling has four buckets, so a
-// value read from it is off by a quarter at most. In units of 256 ns:
+// A histogram counts durations in buckets whose width grows with the duration. Between a duration and its double there are four
+// buckets, so a value read from the histogram is off by a quarter at most. In units of 256 ns:
 //
 //	bucket  0  1  2  3 │ 4  5  6  7 │ 8   9   10  11 │ 12 …
 //	from    0  1  2  3 │ 4  5  6  7 │ 8   10  12  14 │ 16 …
@@ -22,7 +22,7 @@ type histogram struct {
 
 const (
 	unitShift = 8 // a unit is 256 ns
-	subShift  = 2 // each doubling has 1 << subShift buckets
+	subShift  = 2 // there are 1 << subShift buckets between a duration and its double
 	subs      = 1 << subShift
 	doublings = 26
 	buckets   = (doublings + 1) * subs
@@ -72,7 +72,7 @@ type Latencies struct {
 	total  uint64   // their sum
 }
 
-// trim sets l from a full set of buckets.
+// trim sets the counts of l from a full set of buckets, without the empty ones at the beginning and the end.
 func (l *Latencies) trim(full *[buckets]uint64) {
 	first, end := 0, buckets
 	for first < end && full[first] == 0 {
@@ -93,7 +93,7 @@ func (l *Latencies) trim(full *[buckets]uint64) {
 // Count returns the number of durations.
 func (l *Latencies) Count() uint64 { return l.total }
 
-// Quantile returns an approximate upper bound for the share q, from 0 to 1, of the durations. It is 0 for an empty
+// Quantile returns a duration that about the share q, from 0 to 1, of the durations do not exceed. It returns 0 for an empty
 // snapshot.
 func (l *Latencies) Quantile(q float64) time.Duration {
 	if l.total == 0 {

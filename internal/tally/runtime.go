@@ -11,7 +11,7 @@ import (
 type Runtime struct {
 	Goroutines  int
 	HeapLive    int64  // live bytes after the latest collection
-	Collections uint64 // since the start of the process, like the next two
+	Collections uint64 // since the start of the process; so are GCPauses and GCShare
 	GCPauses    time.Duration
 	GCShare     float64 // share of the available CPU time, up to the latest collection
 }

@@ -1,5 +1,5 @@
-// Package tally counts requests and their durations without locks and without shared cache lines. It knows neither
-// HTTP nor engines: an outcome is a number whose meaning the caller defines.
+// Package tally counts requests and their durations without locks and without shared cache lines. It does not depend on HTTP or
+// engines: an outcome is a number whose meaning the caller defines.
 //
 // # Counting requests
 //
@@ -14,8 +14,8 @@
 //     end of the call, with one reading of the clock, since their answers leave with one write. A
 //     duration begins with the turn that read the request, when the engine has read the clock anyway,
 //     or when a saturated loop queued the connection.
-//   - In flight on the loop engine are the requests whose driver has lost its loop or never had one.
-//     The engine reports them with Handler.Away. Requests that are answered at once cost nothing.
+//   - On the loop engine a request is in flight if its driver has lost its loop or never had one.
+//     Requests that are answered at once are not counted.
 //   - On net/http the duration is that of the action. A request is in flight until its answer is
 //     written. A bare ServeHTTP is counted only with Config.RouteStats, and costs two branches
 //     otherwise.
@@ -44,10 +44,12 @@ const Classes = 8
 // Class returns the class of an outcome.
 func (o Outcome) Class() uint8 { return uint8(o % Classes) }
 
-// told is the maximum number of outcomes in a shard. Further outcomes are counted only by class, with the bit Untold.
-const told = 24
+// maxOutcomes is the maximum number of outcomes in a shard that are counted separately. Other outcomes are counted by class, with
+// the bit Untold.
+const maxOutcomes = 24
 
-// Untold is the bit of an outcome that stands for the further outcomes of its class. No other outcome has it.
+// Untold is the bit of an outcome that stands for all outcomes of its class which are not counted separately. No other outcome
+// has this bit.
 const Untold Outcome = 1 << 15
 
 // A Counter counts the requests of one kind, such as a route. It has a shard per event loop, so that processors do not
@@ -62,8 +64,8 @@ type Shard struct {
 	// another, so only the sum of all shards is meaningful.
 	InFlight atomic.Int64
 
-	told   [told]atomic.Pointer[outcomeCount] // in the order of their first requests
-	others [Classes]atomic.Pointer[outcomeCount]
+	counted [maxOutcomes]atomic.Pointer[outcomeCount] // in the order of their first requests
+	others  [Classes]atomic.Pointer[outcomeCount]
 }
 
 // An outcomeCount counts the requests of one outcome.
@@ -75,7 +77,7 @@ type outcomeCount struct {
 // Init allocates a shard pointer for each processor.
 func (c *Counter) Init() { c.shards = make([]atomic.Pointer[Shard], runtime.GOMAXPROCS(0)) }
 
-// Shard returns the n-th shard, for any n from 0.
+// Shard returns the shard for n, which must not be negative. Larger numbers share the shards.
 func (c *Counter) Shard(n int) *Shard {
 	if n >= len(c.shards) {
 		n %= len(c.shards)
@@ -93,8 +95,8 @@ func (c *Counter) Shard(n int) *Shard {
 
 // Add counts n requests with the same outcome and a duration of d each.
 func (s *Shard) Add(outcome Outcome, n uint64, d time.Duration) {
-	c := s.told[0].Load()
-	if c == nil || c.outcome != outcome { // not the most frequent outcome of the route
+	c := s.counted[0].Load()
+	if c == nil || c.outcome != outcome { // not the first outcome of the route, which is usually the most frequent one
 		c = s.count(outcome)
 	}
 	c.latency.add(n, d)
@@ -102,10 +104,10 @@ func (s *Shard) Add(outcome Outcome, n uint64, d time.Duration) {
 
 // count returns the counter of an outcome.
 func (s *Shard) count(outcome Outcome) *outcomeCount {
-	for i := range s.told {
-		c := s.told[i].Load()
+	for i := range s.counted {
+		c := s.counted[i].Load()
 		if c == nil {
-			c = made(&s.told[i], outcome)
+			c = made(&s.counted[i], outcome)
 		}
 		if c.outcome == outcome {
 			return c
@@ -141,7 +143,7 @@ type Ended struct {
 	Latency Latencies
 }
 
-// Sums sums the shards. A request that ends meanwhile may be included in some sums only.
+// Sums adds up the shards. A request that ends at the same time may be included in some of the sums only.
 func (c *Counter) Sums() (sums Sums) {
 	var few [8]Outcome
 	for _, o := range c.outcomes(few[:0]) {
@@ -191,8 +193,8 @@ func (s *Shard) counts(yield func(*outcomeCount) bool) {
 	if s == nil {
 		return
 	}
-	for i := range s.told {
-		if c := s.told[i].Load(); c == nil {
+	for i := range s.counted {
+		if c := s.counted[i].Load(); c == nil {
 			return // the array is filled in order
 		} else if !yield(c) {
 			return

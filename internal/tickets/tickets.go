@@ -1,6 +1,6 @@
-// Package tickets manages the keys of TLS session tickets (RFC 5077, RFC 8446 section 4.6.1): a new key each day, and
-// old keys until their tickets expire. A process can hand them to its successor, so that clients resume their sessions
-// there. Keys are only in memory.
+// Package tickets manages the keys of TLS session tickets (RFC 5077, RFC 8446 section 4.6.1). There is a new key each day, and
+// old keys are kept until their tickets expire. A process can pass the keys to the next process of a restart, so that clients
+// resume their sessions there. Keys are never written to disk.
 package tickets
 
 import (
@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// The times of crypto/tls.
+// These times are the same as in crypto/tls.
 const (
-	rotation = 24 * time.Hour     // a key seals new tickets for this time
-	lifetime = 7 * 24 * time.Hour // a key opens tickets for this time
+	rotation = 24 * time.Hour     // for this time a key encrypts new tickets
+	lifetime = 7 * 24 * time.Hour // for this time a key decrypts tickets
 )
 
 // Keys are the ticket keys of a process. The zero value creates the first key on demand. It is safe for concurrent
@@ -34,7 +34,7 @@ type key struct {
 	secret [sha256.Size]byte
 }
 
-// refresh creates a new key if it is due, and returns the time of the next one.
+// refresh creates a new key if one is due. It returns the time when the next key is due, in seconds since 1970.
 func (k *Keys) refresh() (due int64) {
 	now := time.Now().Unix()
 	if due = k.due.Load(); now < due {
@@ -103,9 +103,9 @@ func (k *Keys) Unmarshal(b []byte) error {
 	return nil
 }
 
-// Secure returns a config whose tickets are sealed with k for a listener, named by listener. A ticket of one listener is
-// invalid at another. Explicit ticket keys of the config have priority. A listener that asks for client certificates
-// keeps the automatic keys of crypto/tls, since the next process may have other requirements for certificates.
+// Secure returns a config whose tickets are encrypted with the keys of k for the named listener. A ticket of one listener is
+// invalid at another. Explicit ticket keys of config have priority. If config requests client certificates, Secure returns it
+// unchanged, with the automatic keys of crypto/tls, since the next process may have other requirements for certificates.
 func (k *Keys) Secure(config *tls.Config, listener string) *tls.Config {
 	if config.SessionTicketsDisabled || config.WrapSession != nil || config.UnwrapSession != nil ||
 		config.ClientAuth != tls.NoClientCert || config.GetConfigForClient != nil {
@@ -117,13 +117,13 @@ func (k *Keys) Secure(config *tls.Config, listener string) *tls.Config {
 	return config
 }
 
-// A sealer seals and opens the tickets of one listener.
+// A sealer encrypts and decrypts the tickets of one listener.
 type sealer struct {
 	keys     *Keys
 	listener string
 	own      *tls.Config // the original config
 
-	unused *tls.Config // the original config without keys of its own from crypto/tls
+	unused *tls.Config // a copy of the original config for which crypto/tls has not made automatic keys
 
 	decide   sync.Once
 	explicit bool // own has explicit keys
@@ -163,8 +163,8 @@ func (s *sealer) current() *tls.Config {
 	return s.by
 }
 
-// hasKeys reports whether a config has explicit ticket keys, by SetSessionTicketKeys or SessionTicketKey. A config
-// does not tell; but with explicit keys two copies of it open each other's tickets.
+// hasKeys reports whether a config has explicit ticket keys, by SetSessionTicketKeys or SessionTicketKey. No method of a config
+// reports that. But with explicit keys each of two copies of it decrypts the tickets of the other.
 func hasKeys(config *tls.Config, state tls.ConnectionState, session *tls.SessionState) bool {
 	one, other := config.Clone(), config.Clone()
 	ticket, err := one.EncryptTicket(state, session)

@@ -17,12 +17,11 @@ const (
 	typeHandshake   = 22
 	typeSSL2        = 0x80 // not a record type: first byte of the length in the first message of SSL 2
 	typeClientHello = 1
-	maxHello        = 1 << 16 // crypto/tls refuses longer ones
+	maxHello        = 1 << 16 // crypto/tls refuses a longer ClientHello
 )
 
-// Whole returns the total length of the complete records at the beginning of b. Bytes that cannot
-// be a record count as complete, since crypto/tls refuses them by their header and need not wait
-// for more.
+// Whole returns the total length of the complete records at the beginning of b. Bytes that cannot be a record count as complete,
+// since crypto/tls refuses them by their header, without waiting for more bytes.
 func Whole(b []byte) int {
 	n, _ := Records(b)
 	return n
@@ -91,7 +90,7 @@ type Greeting uint8
 
 const (
 	Incomplete Greeting = iota // the beginning of a ClientHello, or nothing
-	Complete                   // a ClientHello, or bytes that crypto/tls refuses without more
+	Complete                   // a ClientHello, or bytes that crypto/tls refuses at once
 	NotTLS                     // a request in clear text
 )
 

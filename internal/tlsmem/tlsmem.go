@@ -1,9 +1,9 @@
-// Package tlsmem runs crypto/tls without a socket. A [Conn] is the server's side of a TLS
-// connection. Its caller lends it the records that the peer has sent, and it collects the records
-// to be sent to the peer. It never blocks, so that an event loop can serve it.
+// Package tlsmem runs crypto/tls without a socket. A [Conn] is the server's side of a TLS connection. The caller lends it the
+// records that the peer has sent, and takes the records to send from [Conn.Out]. A Conn never blocks, so that an event loop can
+// use it.
 //
-// It relies on a behaviour that crypto/tls does not promise, see pinned_test.go: a Read that fails
-// with a temporary error of the transport may be repeated.
+// The package relies on a behaviour that crypto/tls does not promise, see pinned_test.go: a Read that fails with a temporary
+// error of the transport may be repeated.
 package tlsmem
 
 import (
@@ -62,8 +62,8 @@ func (needsMore) Temporary() bool { return true }
 // NeedsMore reports whether an error of Read means that more records must be lent.
 func NeedsMore(err error) bool { return err == errMore }
 
-// Lend lends complete records, see [Whole]. All records lent before must have been read. The memory
-// must not change until these are read.
+// Lend lends complete records, see [Whole]. All records that were lent before must have been read. The memory of records must not
+// change until they are read.
 func (c *Conn) Lend(records []byte) { c.in = records }
 
 // LendInPlace is like Lend, for use after the handshake. If possible, crypto/tls decrypts the
@@ -142,7 +142,7 @@ func (c *Conn) Read(p []byte) (n int, err error) {
 		}
 	}
 	if over {
-		c.in = nil // in is never read again, so its owner may use the memory again
+		c.in = nil // the records are never read again, so their owner may reuse the memory
 	}
 	return n, err
 }
@@ -156,7 +156,7 @@ func (c *Conn) Seal(p []byte) error {
 // SealEnd appends close_notify to Out. Further calls append nothing.
 func (c *Conn) SealEnd() { _ = c.tls.CloseWrite() }
 
-// State returns the result of the handshake. It is safe for concurrent use.
+// State returns the state of the connection after the handshake. Safe for concurrent use.
 func (c *Conn) State() tls.ConnectionState { return c.tls.ConnectionState() }
 
 // Forget drops the addresses of the connection, which only the handshake needs.

@@ -9,9 +9,9 @@ import (
 	"unsafe"
 )
 
-// A tls.Conn reads records into a buffer of its own, which never shrinks (golang/go#43563), and
-// decrypts them there. If it is lent memory that already holds the records, it copies nothing, and
-// an idle connection has no such buffer.
+// A tls.Conn reads records into a buffer of its own, which never shrinks (golang/go#43563), and decrypts them there. If this
+// buffer is replaced by memory that already holds the records, crypto/tls copies nothing, and an idle connection has no such
+// buffer.
 //
 // Soundness: the fields are found by name and must have the expected types, otherwise this file
 // changes nothing. Tests pin the way in which crypto/tls uses the fields, and this file is not
