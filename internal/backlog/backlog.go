@@ -1,4 +1,5 @@
-// Package backlog passes messages to receivers that may be slow: a log of the latest messages, in which a receiver is a position.
+// Package backlog passes messages to receivers that may be slow. It has a log of the latest messages, in which each receiver has
+// a position.
 package backlog
 
 import (
@@ -6,12 +7,13 @@ import (
 	"sync"
 )
 
-// Length is the number of messages in a log. A receiver that has not received one of them before it leaves the log has lost it.
+// Length is the maximum number of messages in a log. When a message leaves the log, a receiver that has not received it has lost
+// it.
 const Length = 64
 
-// A Log has the latest messages that some receiver lacks. Its methods are safe for concurrent use.
+// A Log has the latest messages that at least one receiver has not received. Its methods are safe for concurrent use.
 //
-//	next = 70: messages 6 to 69 are in the log, number n in slots[n%Length]
+//	next = 70: messages 6 to 69 are in the log, message n in slots[n%Length]
 type Log[T any] struct {
 	mu        sync.Mutex
 	slots     [Length]slot[T]
@@ -20,10 +22,10 @@ type Log[T any] struct {
 	added     chan struct{} // closed by the next Add; nil if no receiver waits
 }
 
-// A slot is a message until the last receiver has it.
+// A slot holds a message until all receivers have received it or left.
 type slot[T any] struct {
 	message T
-	lacking int // number of receivers that lack it
+	lacking int // number of receivers that have not received it
 }
 
 // Add adds a message for the present receivers.
@@ -41,7 +43,7 @@ func (l *Log[T]) Add(message T) {
 	}
 }
 
-// Join returns a receiver of later messages.
+// Join returns a receiver of the messages that are added from now on.
 func (l *Log[T]) Join() *Receiver[T] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,13 +51,14 @@ func (l *Log[T]) Join() *Receiver[T] {
 	return &Receiver[T]{l, l.next}
 }
 
-// A Receiver is a position in a log. One goroutine uses it.
+// A Receiver is a position in a log. Only one goroutine at a time may use it.
 type Receiver[T any] struct {
 	log *Log[T]
 	at  uint64 // number of its next message
 }
 
-// Next waits for the next message and returns it, with the number of messages lost before it. ok is false if ctx has ended.
+// Next waits for the next message and returns it, with the number of messages that were lost before it. ok is false if ctx is
+// done.
 func (r *Receiver[T]) Next(ctx context.Context) (message T, lost uint64, ok bool) {
 	for ctx.Err() == nil {
 		message, lost, added := r.next()
@@ -90,7 +93,7 @@ func (r *Receiver[T]) next() (message T, lost uint64, added <-chan struct{}) {
 	return message, lost, nil
 }
 
-// pass moves the receiver to the next message. The log drops a message that no receiver needs. log.mu must be held.
+// pass moves the receiver to the next message, and drops the passed message if no other receiver needs it. log.mu must be held.
 func (r *Receiver[T]) pass() {
 	s := &r.log.slots[r.at%Length]
 	if s.lacking--; s.lacking == 0 {
@@ -99,7 +102,7 @@ func (r *Receiver[T]) pass() {
 	r.at++
 }
 
-// Leave ends the receiver. It reports whether it was the last one.
+// Leave ends the receiver. last is true if the log has no other receiver.
 func (r *Receiver[T]) Leave() (last bool) {
 	l := r.log
 	l.mu.Lock()

@@ -1,4 +1,4 @@
-// Package bytesize writes and reads amounts of memory: 16MiB.
+// Package bytesize converts amounts of memory to and from text such as 16MiB.
 package bytesize
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// units has larger ones first, so that Text finds the largest that fits.
+// units is sorted from the largest to the smallest, so that Text finds the largest unit first.
 var units = []struct {
 	name string
 	size int64
@@ -17,7 +17,7 @@ var units = []struct {
 	{"MiB", 1 << 20}, {"MB", 1e6}, {"KiB", 1 << 10}, {"kB", 1e3}, {"B", 1},
 }
 
-// Text returns a number of bytes in the largest unit in which it is a whole number.
+// Text returns n bytes as text, in the largest unit in which n is a whole number.
 func Text(n int64) string {
 	for _, u := range units {
 		if n != 0 && n%u.size == 0 {
@@ -27,7 +27,7 @@ func Text(n int64) string {
 	return "0"
 }
 
-// Parse sets to to a number of bytes such as 16MiB, 500 MB or 65536.
+// Parse parses a text such as 16MiB, 500 MB or 65536, and stores the number of bytes in *to.
 func Parse(to *int64, text []byte) error {
 	digits := len(text) - len(strings.TrimLeft(string(text), "0123456789"))
 	name := strings.TrimSpace(string(text[digits:]))

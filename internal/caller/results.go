@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Results records the results of calls that have no effect except their result, such as a group with a limit. An
-// unused result is a mistake of the caller. It is safe for concurrent use.
+// Results records the results of calls that have no other effect, such as a group with a limit. An unused result is a mistake of
+// the caller. Safe for concurrent use.
 type Results struct {
 	mu  sync.Mutex
 	all []*Result
@@ -20,7 +20,7 @@ type Result struct {
 	used  atomic.Bool
 }
 
-// New records the result of a call, named by the function that was called.
+// New records the result of a call. call is the name of the called function.
 func (r *Results) New(call string) *Result {
 	result := &Result{call: call}
 	result.place.n = runtime.Callers(3, result.place.pcs[:])
@@ -37,15 +37,15 @@ func (r *Result) Use() {
 	}
 }
 
-// Unused calls tell for each unused result and removes all records.
-func (r *Results) Unused(tell func(call string, at *Place)) {
+// Unused calls report for each unused result and removes all records.
+func (r *Results) Unused(report func(call string, at *Place)) {
 	r.mu.Lock()
 	all := r.all
 	r.all = nil
 	r.mu.Unlock()
 	for _, result := range all {
 		if !result.used.Load() {
-			tell(result.call, &result.place)
+			report(result.call, &result.place)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// A Pair is a certificate and its key, in two PEM files. Handshakes look whether they have, at most once a second: no
-// timer and no goroutine waits for it. It may be used by any number of goroutines.
+// A Pair is a certificate and its key, in two PEM files. Handshakes check whether the files have changed, at most once a second,
+// so no timer and no goroutine is needed. Safe for concurrent use.
 type Pair struct {
 	certFile, keyFile string
 	log               *slog.Logger
@@ -22,7 +22,7 @@ type Pair struct {
 
 	checking sync.Mutex // held by the handshake that checks the files
 	checked  time.Time
-	seen     [2]os.FileInfo // of the files at the last attempt to read them
+	seen     [2]os.FileInfo // state of the files at the last attempt to read them
 }
 
 // recheck is the minimum time between two checks of the files.
@@ -39,7 +39,7 @@ func Load(certFile, keyFile string, log *slog.Logger) (*Pair, error) {
 	return f, f.load()
 }
 
-// Certificate is the GetCertificate of a tls.Config. It never blocks longer than reading the files takes.
+// Certificate is for GetCertificate of a tls.Config. It blocks at most for the time to read the files.
 func (f *Pair) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if f.checking.TryLock() {
 		defer f.checking.Unlock()
@@ -51,7 +51,7 @@ func (f *Pair) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return f.cert.Load(), nil
 }
 
-// Check returns an error for settings without a certificate. The error of net/http is less clear.
+// Check returns an error if c has no certificate. The error of net/http would be less clear.
 func Check(c *tls.Config) error {
 	if c.GetCertificate == nil && c.GetConfigForClient == nil && len(c.Certificates) == 0 {
 		return errors.New("the TLS settings have no certificate")
@@ -59,9 +59,8 @@ func Check(c *tls.Config) error {
 	return nil
 }
 
-// refresh reads the files if they have changed. While they cannot be used, for
-// one when only the first of the two has been replaced, the certificate read
-// before stays; that is logged once for each state of the files.
+// refresh reads the files if they have changed. If they cannot be used, for example because only one of them has been replaced
+// yet, the previous certificate stays in use. This is logged once for each state of the files.
 func (f *Pair) refresh() {
 	info, err := f.stat()
 	if err == nil && sameFile(info[0], f.seen[0]) && sameFile(info[1], f.seen[1]) {

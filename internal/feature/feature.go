@@ -1,17 +1,18 @@
-// Package feature has the lists of features of an app and its groups. It does not know what a feature is.
+// Package feature has the lists of features of an app and its groups. It does not depend on the type of a feature.
 package feature
 
 import "slices"
 
-// A Set has the features that apply to an action: those of the app, and then those of groups, each outside of the next
-// one. It does not change. nil is the empty set.
+// A Set has the features that apply to an action, from the outermost to the innermost: first the features of the app, then those
+// of groups. It is immutable. nil is the empty set.
 type Set[T any] struct {
 	all      []T
 	app      int // number of features of the app
 	observed bool
 }
 
-// With returns the set with additional features inside of those of s. observed reports that some of them observe answers.
+// With returns the set with additional features inside of those of s. observed tells whether some of the added features observe
+// answers. ofApp tells whether all features of the result belong to the app.
 func (s *Set[T]) With(added []T, ofApp, observed bool) *Set[T] {
 	more := &Set[T]{slices.Concat(s.All(), added), s.Count(), observed || s.Observed()}
 	if ofApp {
@@ -36,7 +37,7 @@ func (s *Set[T]) Count() int {
 	return s.app
 }
 
-// OfApp returns the features of the app, and OfGroups the others.
+// OfApp returns the features of the app.
 func (s *Set[T]) OfApp() []T { return s.All()[:s.Count()] }
 
 // OfGroups returns the features of groups.
@@ -45,7 +46,8 @@ func (s *Set[T]) OfGroups() []T { return s.All()[s.Count():] }
 // Observed reports whether features of groups observe answers.
 func (s *Set[T]) Observed() bool { return s != nil && s.observed }
 
-// Fused returns the features for which wraps reports true. fuse makes one feature of two adjacent ones, if it can.
+// Fused returns the features for which wraps returns true. It combines two adjacent features if fuse returns their combination
+// and true.
 func (s *Set[T]) Fused(wraps func(T) bool, fuse func(outer, inner T) (T, bool)) (all []T) {
 	for _, f := range s.All() {
 		if !wraps(f) {

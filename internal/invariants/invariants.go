@@ -2,11 +2,11 @@
 // overwritten when the loan ends, so that tests detect a retained view.
 package invariants
 
-// Poison is the byte that ended loans are overwritten with. 0xCC is neither
-// ASCII nor valid UTF-8 on its own, so it cannot be mistaken for content.
+// Poison is the byte with which memory is overwritten at the end of a loan. 0xCC is not ASCII, and not valid UTF-8 by itself, so
+// it cannot be mistaken for content.
 const Poison = 0xCC
 
-// EndLoan overwrites b with Poison in builds where Enabled is true, and does nothing in others. The caller must own b: no
+// EndLoan overwrites b with Poison in builds where Enabled is true. In other builds it does nothing. The caller must own b: no
 // other goroutine may read or write it.
 func EndLoan(b []byte) {
 	if Enabled {

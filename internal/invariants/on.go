@@ -10,8 +10,8 @@ const Enabled = true
 // A Flag is set when an object must not be used any more.
 type Flag struct{ set atomic.Bool }
 
-// Set sets the flag, or takes it back.
+// Set sets the flag, or clears it if on is false.
 func (f *Flag) Set(on bool) { f.set.Store(on) }
 
-// IsSet reports whether the flag is set; never in builds where Enabled is false.
+// IsSet reports whether the flag is set. In builds where Enabled is false it always returns false.
 func (f *Flag) IsSet() bool { return f.set.Load() }

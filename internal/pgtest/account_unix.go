@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// ownAccount returns the attributes of processes that own a folder. PostgreSQL refuses to run as
-// root: then the folder is given to the account postgres.
+// ownAccount returns the attributes for processes that own folder. PostgreSQL refuses to run as root. So if the test runs as
+// root, ownAccount gives the folder to the account postgres, and the processes run with that account.
 func ownAccount(t testing.TB, folder string) *syscall.SysProcAttr {
 	t.Helper()
 	if os.Geteuid() != 0 {

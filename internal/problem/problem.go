@@ -12,12 +12,12 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// Details are the members of a problem. Empty ones are omitted.
+// Details are the members of a problem. Empty members are omitted.
 type Details struct {
 	Type, Title      string
 	Status           int
 	Detail, Instance string
-	Extensions       map[string]any // more members; names of the others are skipped
+	Extensions       map[string]any // additional members; the names of the other members are skipped
 }
 
 // Append appends the problem as JSON. It returns the error of encoding an extension.
@@ -56,7 +56,7 @@ func (p *Details) Append(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// Title returns the title of a problem without a type of its own, which is the text of its status.
+// Title returns the title of a problem that has no type of its own: the text of its status.
 func Title(status int) string {
 	if text := http.StatusText(status); text != "" {
 		return text
@@ -64,8 +64,8 @@ func Title(status int) string {
 	return "Status " + strconv.Itoa(status)
 }
 
-// StatusOf returns the status code for an error: that of its method StatusCode, 413 for an
-// *http.MaxBytesError, 503 for a deadline, else 500.
+// StatusOf returns the status code for an error: the result of its method StatusCode, 413 for an *http.MaxBytesError, 503 for
+// context.DeadlineExceeded, otherwise 500.
 func StatusOf(err error) int {
 	if coder, ok := errors.AsType[interface {
 		error

@@ -93,8 +93,8 @@ func MethodOf(raw string) string {
 	return method
 }
 
-// Problem renders an answer with problem details like ReadAnswer. before are further header lines that sort before
-// Content-Length.
+// Problem renders an answer with problem details in the form of ReadAnswer. before are additional header lines, which must
+// sort before Content-Length.
 func Problem(status string, body string, before ...string) string {
 	lines := append([]string{"HTTP/1.1 " + status}, before...)
 	return strings.Join(append(lines, fmt.Sprintf("Content-Length: %d", len(body)), "Content-Type: application/problem+json", "", body), "\n")

@@ -21,7 +21,7 @@ type Case struct {
 	Closes           bool // the server closes the connection after the answer
 }
 
-// Cases are requests that every adapter answers alike.
+// Cases are requests that every adapter must answer in the same way.
 var Cases = []Case{
 	{Name: "text", Send: Request("GET /text"), Want: Plain("Hello, World!")},
 	{Name: "HEAD of a GET route", Send: Request("HEAD /text"), Want: "HTTP/1.1 200 OK\nContent-Length: 13\nContent-Type: text/plain; charset=utf-8\n\n"},

@@ -19,7 +19,7 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Late is the result of Unhurried's f if its time was too short.
+// Late is the error that the function of Unhurried returns if its time was too short.
 type Late string
 
 func (l Late) Error() string { return string(l) }
@@ -143,7 +143,7 @@ func PanicText(f func()) (text string) {
 	return ""
 }
 
-// WantContains reports which of the parts text lacks.
+// WantContains fails the test for each of the parts that text does not contain.
 func WantContains(t *testing.T, what, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -153,7 +153,8 @@ func WantContains(t *testing.T, what, text string, parts ...string) {
 	}
 }
 
-// WantLogged reports the missing parts of the log. It waits for records, since they may be written after the event.
+// WantLogged fails the test for each of the parts that the log does not contain. It waits for them, since a record may be
+// written after its event.
 func WantLogged(t *testing.T, logs *LogBuffer, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -161,7 +162,7 @@ func WantLogged(t *testing.T, logs *LogBuffer, parts ...string) {
 	}
 }
 
-// WantLacks reports the parts that text contains.
+// WantLacks fails the test for each of the parts that text contains.
 func WantLacks(t *testing.T, what, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -171,16 +172,16 @@ func WantLacks(t *testing.T, what, text string, parts ...string) {
 	}
 }
 
-// A Gate holds actions until the test lets them go.
+// A Gate blocks actions. Each value that the test sends to Open lets one action continue.
 type Gate struct {
 	Entered chan struct{} // receives a value from each action that arrives
-	Open    chan struct{} // each value lets one action go
+	Open    chan struct{} // each value lets one action continue
 }
 
 // NewGate returns a closed gate.
 func NewGate() *Gate { return &Gate{make(chan struct{}, 100), make(chan struct{}, 100)} }
 
-// Pass is called by the held action.
+// Pass is called by an action. It blocks until it gets a value from Open.
 func (g *Gate) Pass() {
 	g.Entered <- struct{}{}
 	<-g.Open

@@ -88,7 +88,7 @@ func StartTLS(t *testing.T, config dunlin.Config, register func(*dunlin.App)) (a
 	return addr, trusted, logs
 }
 
-// Client returns a client that speaks the given protocols only.
+// Client returns a client that uses only the given protocols.
 func Client(t *testing.T, trusted *x509.CertPool, protocols ...func(*http.Protocols)) *http.Client {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}, Protocols: new(http.Protocols)}

@@ -17,9 +17,9 @@ import (
 	"github.com/dunlinhttp/dunlin/stats"
 )
 
-// OnEngines runs f once for each engine of this system, in clear text. It is for tests that have no TLS variant:
-// redirects from clear text, H2C, the PROXY protocol, prepared refusals, socket options, the allocations of a process
-// (a TLS client has its own), and tests with their own certificates. All other tests use [OnEnginesAndTLS].
+// OnEngines runs f once for each engine of this system, in clear text. It is for tests that have no TLS variant: redirects
+// from clear text, H2C, the PROXY protocol, prerendered refusals, socket options, the allocations of a process (a TLS
+// client has its own), and tests with their own certificates. All other tests use [OnEnginesAndTLS].
 func OnEngines(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	t.Helper()
 	for _, a := range inClearText(t) {
@@ -27,8 +27,8 @@ func OnEngines(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	}
 }
 
-// OnEnginesAndTLS is OnEngines with one more run, on the loop engine with Dunlin's TLS: Start, Dial and http.Get use TLS
-// then. The runs are concurrent, because many tests wait for timeouts.
+// OnEnginesAndTLS is OnEngines with an additional run on the loop engine with TLS, in which Start, Dial and http.Get use
+// TLS. The runs are concurrent, because many tests wait for timeouts.
 func OnEnginesAndTLS(t *testing.T, f func(t *testing.T, engine dunlin.Engine)) {
 	t.Helper()
 	onAll(t, append(inClearText(t), loopOverTLS), f)
@@ -97,11 +97,11 @@ func ClosingTransport() *http.Transport {
 	return transport
 }
 
-// CloseWrite shuts down the client's side of the socket, also below TLS: an unread close_notify would turn the
-// server's close into a reset.
+// CloseWrite shuts down the client's side of the socket. With TLS it sends no close_notify, because an unread close_notify
+// would turn the server's close into a reset.
 func CloseWrite(conn net.Conn) error { return TCP(conn).CloseWrite() }
 
-// TCP returns the socket of a connection, also below TLS.
+// TCP returns the socket of a connection, which may be a TLS connection.
 func TCP(conn net.Conn) *net.TCPConn {
 	if over, ok := conn.(*tls.Conn); ok {
 		conn = over.NetConn()
@@ -109,7 +109,8 @@ func TCP(conn net.Conn) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-// Patience limits every wait of a failing test. A machine with other work may take long for the concurrent runs of a test.
+// Patience is the maximum time of each wait; only failing tests wait so long. It is long because a busy machine may take
+// long for the concurrent runs of a test.
 const Patience = time.Minute
 
 // Start serves an app on a TCP port of its own until the test ends. register adds the routes. Start sets config.Ready.

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A Kind is a set of texts and their values.
+// A Kind describes the texts that Parse accepts for a type.
 type Kind[T any] struct {
-	Must  string // what a text must be, such as "an integer"
+	Must  string // describes a valid text for messages, such as "an integer"
 	Parse func(text string) (T, error)
 }
 
@@ -28,7 +28,7 @@ var (
 func parseFinite(s string) (float64, error) {
 	f, err := strconv.ParseFloat(s, 64)
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		err = errors.New("not finite") // and no JSON number either
+		err = errors.New("not finite") // JSON has no such number
 	}
 	return f, err
 }

@@ -3,8 +3,8 @@ package urlquery
 
 import "strings"
 
-// Next splits the first key=value off a query; a pair with a semicolon
-// is returned empty.
+// Next returns the first key and value of a query, and the rest of the query. For a pair with a semicolon, which is invalid, key
+// and value are empty.
 func Next(query string) (key, value, rest string) {
 	pair, rest, _ := strings.Cut(query, "&")
 	if strings.IndexByte(pair, ';') >= 0 {
@@ -14,8 +14,7 @@ func Next(query string) (key, value, rest string) {
 	return key, value, rest
 }
 
-// AppendUnescaped appends s to dst with %XX decoded and + as a space; false for
-// a bad escape.
+// AppendUnescaped appends s to dst. It decodes %XX, and replaces + by a space. It returns false for an invalid escape.
 func AppendUnescaped(dst []byte, s string) ([]byte, bool) {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; c {

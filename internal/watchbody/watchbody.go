@@ -14,8 +14,8 @@ import (
 type Body struct {
 	io.ReadCloser
 
-	// Trailers: those of From are available after the body has ended. They are copied to the names in
-	// To that have no values yet. Set both before the first Read, or neither.
+	// From are trailers that are available after the body has ended. Their values are then copied to the names in To that have no
+	// values yet. Both must be set before the first Read, or neither.
 	From, To http.Header
 
 	mu      sync.Mutex
@@ -24,8 +24,7 @@ type Body struct {
 	err     error // the error that ended the body, nil for its regular end
 }
 
-// Of returns a copy of the request with a watched body, or the request itself and nil if it
-// has no body.
+// Of returns a copy of req whose body is the returned Body. If req has no body, it returns req itself and nil.
 func Of(req *http.Request) (*http.Request, *Body) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return req, nil
@@ -74,8 +73,7 @@ func (b *Body) Failure() error {
 	return b.err
 }
 
-// IsToBlame reports whether the body made the request fail: reading it failed, or was still waiting
-// when ctx ended.
+// IsToBlame reports whether the body made the request fail: a call of Read failed, or was still waiting when ctx ended.
 func (b *Body) IsToBlame(ctx context.Context) bool {
 	if b == nil {
 		return false
