@@ -63,8 +63,7 @@ const (
 	handshakeMemory = 40 << 10
 	// handshakeLeft is the approximate number of bytes that a client still has to send after the server's flight.
 	handshakeLeft = 100
-	// Handshakes may use one part in handshakeShare of the budget. The limit of a kind is at least
-	// minHandshakes.
+	// Handshakes may use one part in handshakeShare of the budget. Each kind has a limit, which is at least minHandshakes.
 	handshakeShare = 2
 	minHandshakes  = 64
 	// One part in handshakeReserve of the handshakes is reserved for each kind.
@@ -200,9 +199,9 @@ func (s *handshakes) stalled(l *handshakeLine) bool {
 // maxPassed bounds the number of sources that displaces checks.
 const maxPassed = 16
 
-// makeRoom is called when no handshake of a kind can begin. It ends a handshake that waits for its client, of the address with
-// the most handshakes. At the limit of the kind, that is a handshake of the same kind. The handshake must have waited for
-// patientHandshake, unless the address of the next handshake has clearly fewer handshakes. s.mu is held.
+// makeRoom acts if handshakes of a kind are in line and none of them can begin. It ends a handshake that waits for its client, of
+// the address with the most handshakes. At the limit of the kind, that is a handshake of the same kind. The handshake must have
+// waited for patientHandshake, unless the address of the next handshake has clearly fewer handshakes. s.mu is held.
 func (s *handshakes) makeRoom(kind handshakeKind) {
 	l := &s.lines[kind]
 	if l.all.Len() == 0 || s.mayBegin(kind) || s.given >= s.queued() {
