@@ -357,7 +357,8 @@ func (l *loop) notePaused(why error) {
 	}
 }
 
-// retryAccept ends a pause whose reason is over.
+// retryAccept ends a pause if its reason is over. Otherwise the pause goes on, and retryAccept makes room for waiting
+// connections.
 func (l *loop) retryAccept() {
 	if e := l.e; e.conns.Load() >= int64(e.cfg.MaxConns) {
 		if slices.ContainsFunc(l.acceptor.listeners, func(ln *listener) bool { return hasBacklog(ln.fd) }) {
@@ -395,7 +396,7 @@ func (l *loop) resumeAccept() {
 }
 
 const (
-	// idleShare is the divisor for the part of the idle connections that is closed at a time, and minIdle the minimum number.
+	// One part in idleShare of the idle connections is closed at a time, but at least minIdle connections.
 	idleShare, minIdle = 16, 16
 	// silentTicks is the time, in ticks, for which a new connection is spared, since a client sends its first request at once.
 	// Connections of an address with more than half of all connections are spared for the same time after each request.

@@ -245,8 +245,8 @@ func (l *loop) saturate(began int64) {
 	p.on = true
 }
 
-// noteTurn reports n, the number of connections served in the turn that began at the given time, to the controller, if the loop
-// is relaxed and the turn was long. The connections have waited for each other as in a queue.
+// noteTurn is called at the end of a turn that began at the given time and served n connections. If the loop is relaxed and the
+// turn was long, it reports n to the controller as the length of a queue, because the connections have waited for each other.
 func (l *loop) noteTurn(began int64, n int) {
 	p := &l.saturation
 	if p.on || n < manyAtOnce || l.e.now()-began < longTurn {
