@@ -69,8 +69,8 @@ const (
 	// the engine drains.
 	Begun
 
-	// Paused: the connection is not read, not even while it lingers, until the handler clears the note and has the connection
-	// woken. Input from the peer stays in the system, which soon accepts no more. The engine still notices the loss of the peer.
+	// Paused: the connection is not read, not even while it lingers, until the handler clears the note and calls Wake. Input from
+	// the peer stays in the system, which soon accepts no more. The engine still notices the loss of the peer.
 	Paused
 
 	// switched: the connection has a Protocol, see Conn.Switch. It belongs to the engine.
@@ -80,7 +80,7 @@ const (
 type connFlags uint16
 
 const (
-	flagReadable   connFlags = 1 << iota // an edge arrived, and the input was not read to its end
+	flagReadable   connFlags = 1 << iota // an event arrived, and the input was not read to its end
 	flagPeerDone                         // epoll reported that the peer has finished sending
 	flagEOF                              // the end was read and Handler.EOF called
 	flagAgain                            // kept input waits for Data, not for more input

@@ -36,8 +36,8 @@ type Driver struct {
 	leftover    leftover      // the request of the handler in this call of Data
 	waited      time.Duration // the time that its request waited in the queue of a saturated loop
 	begun       int           // requests begun in this visit, for a connection of parts
-	now         int64         // copy of the loop's, which may be lost at any time; for a worker with an adaptive bound: the start of its job
-	unix        int64         // copy of the loop's, likewise; between Enter and Leave
+	now         int64         // copy of loop.now, since the loop may be lost at any time; for a worker with an adaptive bound: the start of its job
+	unix        int64         // copy of loop.unix, for use between Enter and Leave
 	owned       []owned
 	gather      *gather // made when needed
 	timeout             // of handler code, see timed.go
@@ -392,7 +392,7 @@ func (d *Driver) mustWait(c *Conn) bool {
 func (d *Driver) keep(c *Conn, in []byte) {
 	if len(in) > 0 {
 		if buf := d.inBuf; buf != nil && buf.by != nil && len(in) == len(buf.b) {
-			c.in, d.inBuf = buf, nil // it already holds exactly this input
+			c.in, d.inBuf = buf, nil // the buffer holds exactly this input already
 			return
 		} else if buf != nil {
 			buf.release() // release first, so that two copies are not charged

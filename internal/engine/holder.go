@@ -258,7 +258,7 @@ func (x *sharedBody) divide(bound int64) {
 		x.part = 1
 	}
 	for u := x.users; u != nil; u = u.next {
-		if u.charged > 0 { // else chargeUse is about to charge it
+		if u.charged > 0 { // otherwise chargeUse is about to charge it
 			u.charge(x.part)
 		}
 	}

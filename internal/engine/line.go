@@ -10,8 +10,8 @@ import (
 
 // line is the queue of connections while all workers are busy. The oldest connection is served first, except in an overload of
 // the line (overload.Queue): then the newest is served first, because it has the best chance to be served in time, and
-// connections that have waited longer than the target are given back to their loops to be refused. Urgent connections are served
-// before all others and are never refused.
+// connections that have waited longer than the target are given back to their loops, which refuse them. Urgent connections are
+// served before all others and are never refused.
 type line struct {
 	urgent, ordinary jobQueue
 	control          overload.Queue

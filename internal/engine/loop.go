@@ -29,7 +29,7 @@ type loop struct {
 	epoch   atomic.Uint64 // see takeover.go; any goroutine
 	_       [56]byte      // the monitor reads epoch; keep the rest off its cache line
 	takeMu  sync.Mutex    // held while the loop changes drivers
-	current *Conn         // the connection that the driver serves; after a takeover it belongs to the monitor
+	current *Conn         // the connection that the driver serves; a takeover reads it
 	raw     *buffer       // the read buffer, see memory.go; nil until it is needed
 	out     []byte        // a large Out between Enter and Leave, see memory.go
 	sealed  []byte        // the buffer of encrypted records for one call of send, see tlswrite.go; empty between calls
@@ -56,7 +56,7 @@ type loop struct {
 	conns []*Conn // by slot, nil if free
 	free  []int32 // free slots
 	gen   uint32
-	count atomic.Int32 // connections, including those on their way here; any goroutine
+	count atomic.Int32 // connections, including those that other loops are passing to this loop; any goroutine
 
 	wheel      wheel
 	recalls    recalls
@@ -71,7 +71,7 @@ type loop struct {
 
 	acceptor  acceptor
 	inbox     inbox
-	evictions atomic.Bool // the inbox has msgEnd
+	evictions atomic.Bool // the inbox contains a msgEnd
 	waits     waits       // waiting times of connections
 }
 
@@ -159,8 +159,8 @@ func (l *loop) turn(d *Driver) bool {
 	return true
 }
 
-// evictMarked evicts the connections that are marked for it before the next connection is served: otherwise all requests of a
-// turn could add to the memory that the budget lacks. It reports whether d still drives the loop.
+// evictMarked evicts the connections that are marked for eviction. It is called before the next connection is served, because
+// otherwise all requests of a turn could exceed the budget further. It reports whether d still drives the loop.
 func (l *loop) evictMarked(d *Driver) bool { return !l.evictions.Load() || l.handleMessages(d) }
 
 // handleMessages handles all messages. It reports whether d still drives the loop.

@@ -9,7 +9,7 @@ package engine
 //	none    ──(Enter without a loop, takeover, Detach in an action)──▶ holds
 //	holds   ──(waits for its peer, in blocking.go, or for memory)──▶ yields ──(the wait is over)──▶ holds
 //	holds, yields ──(Answering)──▶ over ──(Enter)──▶ holds
-//	any     ──(Leave; of a worker, the end of its job)──▶ none
+//	any     ──(Leave; on a worker, the end of its job)──▶ none
 //
 // A slow peer does not delay the calls of other clients: a call that waits for its peer yields its permit, and a call that has
 // begun to send its answer has none.
@@ -106,7 +106,7 @@ func (d *Driver) RegainPermit() { d.engine.workers.regainPermit(d) }
 func (w *workers) regainPermit(d *Driver) {
 	w.mu.Lock()
 	defer w.unlock()
-	if d.permit == permitYielded { // else the call has begun its answer or has ended
+	if d.permit == permitYielded { // otherwise the call has begun its answer or has ended
 		d.permit = permitTaken
 		w.taken++
 	}

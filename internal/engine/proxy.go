@@ -89,7 +89,7 @@ func (d *Driver) readHeader(c *Conn) bool {
 		e.noteHeader(c, errHeaderCut)
 		return false
 	case n == 0:
-		c.flags &^= flagReadable // more input causes a new edge
+		c.flags &^= flagReadable // more input causes a new event
 		if c.deadline == 0 {
 			c.SetDeadline(e.cfg.ProxyHeader)
 		}

@@ -9,7 +9,7 @@ import "runtime/debug"
 // A loop's epoch is even while its driver runs engine code or quick handler code, and odd between Enter and Leave. It only
 // grows. The goroutine that increments an odd epoch by compare-and-swap owns the loop afterwards:
 //
-//	driver   Enter  5 → (store) 6+1=7    in the handler's action
+//	driver   Enter  6 → (store) 7        in the handler's action
 //	driver   Leave  7 → (CAS) 8          quick: the driver keeps the loop
 //	monitor         7 → (CAS) 8          slow: the monitor passes the loop on,
 //	                                     and the driver's own CAS will fail
@@ -35,8 +35,7 @@ func (d *Driver) Enter() {
 	}
 }
 
-// Leave marks the end of code that may block and reports whether the driver
-// still has its loop.
+// Leave marks the end of code that may block. It reports whether the driver still has its loop.
 func (d *Driver) Leave() bool {
 	if d.detached {
 		d.leave()
@@ -150,7 +149,7 @@ func (d *Driver) aborted(cause any) {
 	}
 	d.engine.buffers.abandon(d.inBuf) // the handler may have passed views of it to other goroutines
 	if d.expired {
-		// Goroutines of the handler find the connection taken forever.
+		// For goroutines that the handler has started, the connection stays taken.
 		d.claim.Store(d.call | taken)
 	}
 	defer d.succeed(c, ofPart)

@@ -16,7 +16,7 @@ func (x *Own) Answer(status int, body string) Answer {
 	return r
 }
 
-// EnsureOwn returns the answer's own memory. It allocates it if there is none.
+// EnsureOwn returns the Own of the answer. If the answer has none, EnsureOwn takes one from the pool.
 func (r *Answer) EnsureOwn() *Own {
 	if x := r.Own(); x != nil {
 		return x

@@ -42,12 +42,12 @@ type Protocol interface {
 	// Name is the value of the field Upgrade.
 	Name() string
 
-	// Open is called once, first. The peer is valid until Closed.
+	// Open is called once, before the methods below. The peer is valid until Closed.
 	Open(Peer)
 
-	// Data handles input, which is borrowed until it returns and may be changed, and returns how many bytes it has consumed.
-	// The rest is passed again, before later input. Data is also called without new input: once after Open, after Peer.Wake,
-	// after the peer has accepted pending output, and when the server begins to drain.
+	// Data handles input and returns the number of bytes that it has consumed. in is borrowed until Data returns; Data may change
+	// its bytes. The rest is passed again, before later input. Data is also called without new input: once after Open, after
+	// Peer.Wake, after the peer has accepted pending output, and when the server begins to drain.
 	//
 	// On an event loop, Data must call application code between Turn.EnterPart and Turn.Leave. If Leave returns false, that code
 	// has blocked, and the connection belongs to another goroutine: Data must return at once.
