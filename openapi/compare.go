@@ -15,7 +15,7 @@ type comparison struct {
 	d                *differ
 	a, b             map[string]any // the documents that contain subset and superset
 	subset, superset any            // every value of subset must be a value of superset
-	answered         bool
+	answered         bool           // the schemas describe values of responses
 }
 
 func (c comparison) run() {
@@ -46,6 +46,7 @@ func (c comparison) run() {
 }
 
 // alternatives checks that each alternative of the schema s has an alternative of the schema t that contains all its values.
+// If no alternative of t does, it records the differences to the first alternative of t.
 func (c comparison) alternatives(s, t map[string]any) {
 	for _, one := range choices(s) {
 		fits := false

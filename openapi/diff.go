@@ -60,7 +60,7 @@ func (d *differ) report(breaking bool, format string, args ...any) {
 	}
 }
 
-// within calls f with place appended to where.
+// within calls f with place appended to d.where.
 func (d *differ) within(place string, f func()) {
 	before := d.where
 	if d.where != "" {

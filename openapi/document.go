@@ -54,7 +54,7 @@ type generator struct {
 	envelope        *schema.Node // schema of the body of problems in the app's own format
 	invalid         bool         // the component InvalidProblem is used
 	ignoreReadOnly  bool         // value of typed.Config.IgnoreReadOnly
-	ignoreUnknown   bool         // typed.Config.UnknownMembers is Ignore
+	ignoreUnknown   bool         // typed.Config.UnknownMembers is UnknownMembersIgnore
 	components      map[reflect.Type]*component
 	types           []reflect.Type
 	names           map[reflect.Type]string

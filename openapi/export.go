@@ -12,7 +12,7 @@ const ExportVariable = "DUNLIN_OPENAPI"
 
 // Export writes the document and ends the program if the environment variable ExportVariable is set. Otherwise it does
 // nothing. Call it after all operations were registered and before the app serves. The command "dunlin openapi write" uses
-// it to get the document of a service that does not listen.
+// it to get the document without starting the server.
 func Export(app *dunlin.App, c Config) error {
 	file := os.Getenv(ExportVariable)
 	if file == "" {

@@ -92,8 +92,8 @@ func exportedName(name string) string {
 // ownNames lists the components that this package adds to documents.
 var ownNames = []string{"Problem", "InvalidProblem", "Violation"}
 
-// nameTypes gives each type a unique name. This is the name of the type. If several types have that
-// name, the name of the package is a prefix.
+// nameTypes gives each type a unique name. This is the name of the type. If several types, or a
+// component of this package, have that name, it is preceded by the name of the package.
 func nameTypes(types []reflect.Type) (map[reflect.Type]string, error) {
 	byName := map[string][]reflect.Type{}
 	for _, t := range types {

@@ -161,7 +161,7 @@ func exampleName(id string) string {
 	return notInNames.ReplaceAllString(id, "-")
 }
 
-// problems returns the schemas of RFC 9457 and of the members that package typed adds. It returns none if the app has
+// problems returns the schemas of RFC 9457 and of the members that package typed adds. It returns nil if the app has
 // its own format of problems.
 func (g *generator) problems() map[string]*object {
 	text := func(description string) *object {

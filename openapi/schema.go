@@ -76,8 +76,8 @@ func (g *generator) collect(n *schema.Node, d direction) {
 	}
 }
 
-// has reports whether a member exists in a direction. Requests have no read-only members, and
-// answers have no write-only members.
+// has reports whether a member exists in a direction. Requests have no read-only members, unless
+// the app ignores these members. Answers have no write-only members.
 func (g *generator) has(m *schema.Member, d direction) bool {
 	if d == input {
 		return !m.Node.Meta.ReadOnly || g.ignoreReadOnly
@@ -85,8 +85,9 @@ func (g *generator) has(m *schema.Member, d direction) bool {
 	return !m.Node.Meta.WriteOnly
 }
 
-// splitTypes finds the types whose schemas for input and output differ. A type differs if its
-// members differ in presence or in being required, or if it contains a type that differs.
+// splitTypes finds the types whose schemas for input and output differ. The schemas of a type
+// differ if requests must not have unknown members, if its members differ in presence or in being
+// required, or if it contains a type whose schemas differ.
 func (g *generator) splitTypes() {
 	for changed := true; changed; {
 		changed = false
@@ -141,7 +142,7 @@ func (g *generator) schema(n *schema.Node, d direction) *object {
 	return g.schemaAs(n, d, n.Meta, n.Nullable)
 }
 
-// schemaAs is schema with other annotations, and with or without null.
+// schemaAs does the work of the method schema with other annotations, and with or without null.
 func (g *generator) schemaAs(n *schema.Node, d direction, meta schema.Meta, nullable bool) *object {
 	s := new(object)
 	rules := n
@@ -165,7 +166,7 @@ func (g *generator) schemaAs(n *schema.Node, d direction, meta schema.Meta, null
 	return s
 }
 
-// beyond returns the annotations in m that differ from those of the type, own.
+// beyond returns the annotations in m that differ from own, the annotations of the type.
 func beyond(m schema.Meta, own *schema.Meta) schema.Meta {
 	if m.Title == own.Title {
 		m.Title = ""

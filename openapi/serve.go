@@ -17,9 +17,9 @@ import (
 //go:embed page/index.html page/page.css page/page.js
 var files embed.FS
 
-// Serve registers a page for reading the document and trying the operations. The page is below
-// prefix, such as "/docs". Serve also registers the document itself: openapi.json in the version
-// c.OpenAPI, and openapi-3.1.json and openapi-3.2.json.
+// Serve registers a page for reading the document and trying the operations. The path of the page
+// is prefix, such as "/docs", and its files are below prefix. Serve also registers the document
+// itself there: openapi.json in the version c.OpenAPI, and openapi-3.1.json and openapi-3.2.json.
 //
 // The page is embedded in the program and loads nothing from other hosts. Its
 // Content-Security-Policy permits its own files, and requests to its own server and to the servers

@@ -17,8 +17,8 @@ type entry struct {
 	value any
 }
 
-// set adds a member. It adds nothing if the value is an empty string, nil, an empty object or an
-// empty list.
+// set adds a member. It adds nothing if the value is nil, an empty string, false, an empty object
+// or an empty list.
 func (o *object) set(name string, value any) *object {
 	switch v := value.(type) {
 	case nil:
@@ -117,7 +117,7 @@ func appendList[T any](b []byte, list []T, depth int) []byte {
 	return append(newLine(b, 0, depth), ']')
 }
 
-// newLine begins a new line. If i is not 0, it appends a comma before.
+// newLine begins a new line. If i is not 0, it appends a comma before the line break.
 func newLine(b []byte, i, depth int) []byte {
 	if i > 0 {
 		b = append(b, ',')

@@ -8,7 +8,7 @@ import "github.com/dunlinhttp/dunlin/internal/hpack"
 //	c.Data(st, piece, end) …
 //	if c.BeginTrailers(st) { c.Field(…) …; c.EndTrailers() }
 //
-// Between a Begin method and the End method, the caller must call only Field and ContentLength, and must not append
+// Between a Begin method and the End method, the caller may call only Field and ContentLength, and must not append
 // to Out. Names may be in upper or lower case.
 
 // BeginHead begins the head of an answer. The head of an interim response has a status below 200. If the stream has
@@ -50,7 +50,7 @@ func (c *Conn) Field(name, value string) {
 // ContentLength adds the field Content-Length with the value n.
 func (c *Conn) ContentLength(n int64) { c.Out = c.encoder.AppendContentLength(c.Out, n) }
 
-// EndHead ends the head. end reports that the answer has no body and no trailers; it must be false for an interim
+// EndHead ends the head. end means that the answer has no body and no trailers; it must be false for an interim
 // response.
 func (c *Conn) EndHead(end bool) {
 	st := c.writing
@@ -94,7 +94,7 @@ func (c *Conn) endBlock(end bool) {
 	c.writing = nil
 }
 
-// Data sends piece, a part of a body, in as many DATA frames as necessary. end reports that piece is the last part.
+// Data sends piece, a part of a body, in as many DATA frames as necessary. end means that piece is the last part.
 // The send windows must have room for piece (see [Conn.Room] and [Conn.NextSender]).
 func (c *Conn) Data(st *Stream, piece []byte, end bool) {
 	for {
@@ -111,9 +111,9 @@ func (c *Conn) Data(st *Stream, piece []byte, end bool) {
 	}
 }
 
-// DataHeader appends the header of a DATA frame with n bytes of payload. n must be at most 16 KiB and at most the
-// send windows. The caller must append or send the payload next. If the stream has ended, DataHeader appends nothing
-// and returns false.
+// DataHeader appends the header of a DATA frame with n bytes of payload. n must not exceed 16 KiB or the send
+// windows. The caller must append or send the payload next. If the stream has ended, DataHeader appends nothing and
+// returns false.
 func (c *Conn) DataHeader(st *Stream, n int, end bool) bool {
 	if st.sendEnded {
 		return false

@@ -95,7 +95,7 @@ func (c *Conn) fields(id uint32, block []byte, end, self bool, ev *Event) proble
 // request opens a stream.
 func (c *Conn) request(id uint32, r *Request, end, self bool, ev *Event) problem {
 	c.lastID = id
-	underWay := int32(0)
+	underWay := int32(0) // maximum number of bytes of DATA that may be in flight on the stream
 	if !end {
 		underWay = c.firstWindow()
 	}
