@@ -38,8 +38,8 @@ type provider struct {
 }
 
 const (
-	askAgain = time.Hour   // after a success
-	tryAgain = time.Second // after a failure
+	askAgain = time.Hour   // time until the next fetch after a success
+	tryAgain = time.Second // time until the next fetch after a failure
 )
 
 // metadata is the configuration that a provider publishes (OpenID Connect Discovery 1.0,
@@ -91,7 +91,7 @@ func (p *provider) ask(flight chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err == nil {
-		p.known = known // else the old metadata stay
+		p.known = known // after an error the old metadata remain
 	}
 	p.err, p.asked, p.flight = err, time.Now(), nil
 	close(flight)

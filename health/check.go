@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The states of a check.
+// These are the states of a check.
 const (
 	statusOK      = "ok"
 	statusFailing = "failing"
@@ -17,7 +17,7 @@ const (
 	statusUnknown = "unknown"
 )
 
-// Errors of checks.
+// These are error texts of checks.
 const (
 	hangs = "the check has not returned"
 	exits = "the check has ended its goroutine"

@@ -26,7 +26,7 @@ import (
 	"github.com/dunlinhttp/dunlin/ext"
 )
 
-// The defaults of a Check.
+// These are the defaults of a Check.
 const (
 	DefaultTimeout = 2 * time.Second
 	DefaultCache   = time.Second

@@ -19,7 +19,7 @@ type cacheShard struct {
 	mu      sync.Mutex
 	entries map[uint64][]*cacheEntry // variants by cacheKey.hash, the latest first
 	flights map[uint64]*cacheFlight
-	epochs  [256]uint64   // number of invalidations, by hash: a response is not stored if it changes while the action runs
+	epochs  [256]uint64   // number of invalidations, by hash: a response is not stored if the number has changed since its action began
 	pass    [256]passMark // marks of uncacheable responses, by hash
 	recent  cacheEntry    // ring: recent.next is the most recently used, recent.prev the least
 }

@@ -11,7 +11,7 @@ import (
 
 // DeprecatedConfig has the settings of [Deprecated]. Since or Sunset must be set.
 type DeprecatedConfig struct {
-	// Since is the time of the deprecation, in the past or future. From that time the route still
+	// Since is the time of the deprecation, in the past or future. After that time the route still
 	// works, but new clients should not use it. The zero time omits the header Deprecation.
 	Since time.Time
 

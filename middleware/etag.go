@@ -55,8 +55,8 @@ func strongTag(body []byte) string {
 }
 
 // noneMatch reports whether If-None-Match is absent or lists no tag that matches the given tag by weak
-// comparison. Then the whole response must be sent. Of a malformed list only the well-formed beginning
-// is used; at worst a body is sent unnecessarily.
+// comparison. Then the whole response must be sent. If the list is malformed, only its well-formed
+// beginning is used; at worst a body is sent unnecessarily.
 func noneMatch(r *dunlin.Request, tag string) bool {
 	want := opaque(tag)
 	first := r.Header("If-None-Match")

@@ -25,7 +25,7 @@ type keyQuota struct {
 	seed    maphash.Seed
 	all     *keyQuota // the quota of all holders together, for the holder 0; nil if the store limits them
 
-	mu    sync.Mutex // held from Look to Note
+	mu    sync.Mutex // held from table.Peek to table.Record
 	table *gcra.Table
 }
 

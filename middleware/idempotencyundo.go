@@ -87,8 +87,8 @@ func (u *claimsToUndo) run() {
 	}
 }
 
-// free writes that the key of a claim is free, unless another request has it. It returns true if no further attempt is
-// needed.
+// free writes that the key of a claim is free, unless another request has claimed the key. It returns true if no further
+// attempt is needed.
 func (k *claim) free() bool {
 	if time.Now().After(k.until) {
 		return true
@@ -103,9 +103,9 @@ func (k *claim) free() bool {
 	case err != nil:
 		return errors.Is(err, store.ErrClosed)
 	case bytes.Equal(item.Value, k.record(stateRunning)), len(item.Value) > 0 && item.Value[0] == stateFree:
-		have = item.Version // also if the key is free already: the claim may still arrive
+		have = item.Version // even if the key is already free, because the claim may still arrive
 	default:
-		return true // another request has it, or the request has ended
+		return true // another request has claimed the key, or the outcome of a request is stored
 	}
 	_, err = st.Set(ctx, k.key, k.record(stateFree), have, min(k.config.Lease, freeFor))
 	return err == nil || errors.Is(err, store.ErrClosed)

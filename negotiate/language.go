@@ -8,8 +8,8 @@ import (
 	"github.com/dunlinhttp/dunlin/ext"
 )
 
-// Languages are the languages in which a service has its texts. It is immutable and safe for concurrent
-// use.
+// Languages are the languages in which a service has its texts. A Languages is immutable and safe for
+// concurrent use.
 type Languages struct {
 	tags   []string
 	blocks []*dunlin.HeaderBlock // Content-Language of each tag

@@ -35,7 +35,7 @@ type Worker struct {
 
 // Connections counts the connections of both engines.
 type Connections struct {
-	Open         int    `json:"open"`    // hijacked connections do not count, on the loop engine once their handlers have returned
+	Open         int    `json:"open"`    // without hijacked connections, which on the loop engine count until their handlers return
 	PerLoop      []int  `json:"perLoop"` // Open by event loop
 	Accepted     uint64 `json:"accepted"`
 	AcceptPauses uint64 `json:"acceptPauses"` // pauses of accepting for lack of file descriptors, or at MaxConnections
