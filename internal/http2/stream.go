@@ -28,7 +28,7 @@ type Stream struct {
 	next, prev *Stream
 }
 
-// Closed reports whether the stream has ended in both directions.
+// Closed reports whether the stream has ended in both directions or was reset.
 func (st *Stream) Closed() bool { return st.closed }
 
 // Ended reports whether the request is complete.
@@ -109,8 +109,8 @@ func (c *Conn) firstWindow() int32 {
 	return int32(c.lim.StreamWindow)
 }
 
-// close marks the stream as ended in both directions. byUs reports that the server ended it. If Done was called, close removes the
-// stream.
+// close marks the stream as ended in both directions. byUs means that the server has closed it, by Reset, Part or failStream. If
+// Done was called, close removes the stream.
 func (c *Conn) close(st *Stream, byUs bool) {
 	if st.closed {
 		return
