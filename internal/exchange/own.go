@@ -61,7 +61,8 @@ func (v version) sameAs(other version) bool { return v/generationStep == other/g
 func (v version) next() version             { return (v/generationStep + 1) * generationStep & versionMask }
 
 const (
-	// inlineFields is the room for fields in a pooled Own. An answer with more of its own copies them once into a larger slice.
+	// inlineFields is the number of fields for which a pooled Own has room. For an answer with more fields, they are copied once
+	// into a larger slice.
 	inlineFields = 12
 	maxFields    = generationStep - 1
 

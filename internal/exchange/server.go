@@ -65,7 +65,8 @@ type Settings struct {
 	Counts Counts // for tests
 }
 
-// Counts replaces the counts from which an engine learns whether actions wait. A nil function is the count of the system or the runtime.
+// Counts replaces the counts by which an engine detects whether actions wait. If a function is nil, the engine uses the count of
+// the system or the runtime.
 type Counts struct {
 	Switches func() int64 // voluntary context switches of the calling thread
 	Pauses   func() int64 // pauses of the program for garbage collections

@@ -119,10 +119,10 @@ var pacer struct {
 }
 
 // PaceCollector paces the garbage collector until Stop, for a process in which Go may use room() bytes. room is called
-// repeatedly, by one goroutine at a time, since the rest of the process changes in size. A nil room means no limit; of several
-// rooms the smallest applies. The user's settings have priority: a percentage from the environment, or other than Go's default,
-// stays, and the runtime's memory limit is only lowered. A setting that the program changes later belongs to the program from
-// then on.
+// repeatedly, by one goroutine at a time, because the rest of the process changes in size. A nil room means no limit. Of several
+// rooms the smallest applies. The user's settings have priority: PaceCollector does not change a GOGC that is set in the
+// environment or differs from Go's default, and only lowers the runtime's memory limit. A setting that the program changes later
+// belongs to the program from then on.
 func PaceCollector(room func() int64) *Collector {
 	c := &Collector{room: room}
 	p := &pacer

@@ -49,7 +49,7 @@ type Budget struct {
 	count   atomic.Int64 // accounts that hold something
 	ending  atomic.Int64 // bytes of evicted accounts
 	large   atomic.Int64 // bytes of accounts that hold more than Small and are not evicted
-	giant   atomic.Pointer[Account]
+	giant   atomic.Pointer[Account] // an account that alone exceeds the bound, or nil; see noteGiant
 	waiting atomic.Int64 // length of queue
 	ended   atomic.Uint64
 
@@ -94,7 +94,7 @@ func (b *Budget) maxWait() time.Duration { return cmp.Or(b.MaxWait, 10*time.Seco
 // SetBound changes the bound; 0 is no bound. It does not evict holders.
 func (b *Budget) SetBound(bound int64) { b.bound.Store(bound) }
 
-// reserve reserves n bytes for a use if they fit, with a bound larger by beyond bytes.
+// reserve reserves n bytes for a use if they fit into the bound plus beyond bytes.
 func (b *Budget) reserve(u Use, n, beyond int64) bool {
 	for {
 		held, bound := b.held.Load(), b.bound.Load()
@@ -111,7 +111,7 @@ func (b *Budget) reserve(u Use, n, beyond int64) bool {
 	}
 }
 
-// force counts n bytes that are held already, which may be negative.
+// force counts n bytes that are held already. n may be negative.
 func (b *Budget) force(u Use, n int64) {
 	b.held.Add(n)
 	b.charge(u, n)
@@ -119,7 +119,7 @@ func (b *Budget) force(u Use, n int64) {
 
 func (b *Budget) charge(u Use, n int64) {
 	b.by[u].Add(n)
-	// The peak is informative: a lost race stores one of two close values.
+	// The peak is only approximate: when two goroutines store it at once, the lower value may remain.
 	if held := b.held.Load(); held > b.peak.Load() {
 		b.peak.Store(held)
 	}

@@ -126,9 +126,9 @@ func (b *Budget) MostAhead() int64 {
 	return 0
 }
 
-// MostGrown returns the new size, in bytes, of a buffer that has has bytes and should grow to want bytes. unknown is true if the
-// length of the data is unknown. Then a buffer that is large in relation to the bound grows by at most a quarter, and a part of
-// the limit of the address stays free for other memory than the body.
+// MostGrown returns the new size of a buffer of size has that should grow to size want, in bytes. unknown is true if the length
+// of the data is unknown. Then a buffer that is large in relation to the bound grows by at most a quarter, and a part of the
+// limit of the address stays free for other memory than the body.
 func (b *Budget) MostGrown(want, has int, unknown bool) int {
 	bound := b.Bound()
 	if b.maxAddress > 0 && (bound <= 0 || b.maxAddress < bound) {
