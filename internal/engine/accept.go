@@ -18,15 +18,16 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/admission"
 )
 
-// acceptBatch bounds the connections that a loop accepts in a turn before it serves others. saturatedBatch is that bound for a
-// saturated loop, whose turns are short.
+// acceptBatch bounds the connections that a loop accepts in a turn before it serves other connections. saturatedBatch is the
+// bound for a saturated loop, whose turns are short.
 const (
 	acceptBatch    = 16
 	saturatedBatch = 8
 )
 
 const (
-	// acceptPause is the time, in ns, after which a loop that could not accept tries again, unless a connection closes before.
+	// acceptPause is the time, in ns, after which a loop that could not accept tries again. If a connection closes before, the
+	// loop tries again at once.
 	acceptPause = int64(time.Second / 8)
 	// evictPause is the minimum time, in ns, between two evictions of connections that are not idle.
 	evictPause = int64(time.Second)

@@ -253,7 +253,7 @@ const firstRequest = 2 * time.Second
 const spreadPerConn = int64(time.Millisecond)
 
 // Shutdown stops accepting and closes idle connections, after a moment for their last requests that is at most half of the time
-// until the deadline of ctx. It waits for the other connections to finish. When ctx ends first, Shutdown closes them as Close
+// until the deadline of ctx. It waits for the other connections to finish. If ctx is done first, Shutdown closes them as Close
 // does and returns the error of ctx.
 func (e *Engine) Shutdown(ctx context.Context) error {
 	if until, ok := ctx.Deadline(); ok {
@@ -287,7 +287,7 @@ func (e *Engine) drain() *sync.WaitGroup {
 	return e.postToAll(msgSweep)
 }
 
-// postToAll posts a message to every loop. The group is done when all have handled it.
+// postToAll posts a message to every loop. The group is done when all loops have handled the message.
 func (e *Engine) postToAll(kind messageKind) *sync.WaitGroup {
 	all := new(sync.WaitGroup)
 	for _, l := range e.loops {

@@ -25,7 +25,7 @@ import (
 // of the engine refer to the ciphertext.
 //
 //	greeting ──(ClientHello complete)──▶ hello ──▶ shaking ──▶ open ──▶ released
-//	   loop                               in line    goroutine    as any    hijacked, or handed over
+//	   loop                            line      goroutine   any owner  hijacked, or passed on
 //
 // While a loop owns a connection, its tls.Conn holds no input: neither plaintext nor a part of a record. The connection keeps an
 // incomplete record in a buffer that the budget counts.
@@ -264,7 +264,7 @@ func (c *Conn) tookIn(n int, errno syscall.Errno, short bool) bool {
 	switch {
 	case n > 0:
 		if short && c.flags&flagPeerDone == 0 {
-			c.flags &^= flagReadable // more input causes a new edge, see receive
+			c.flags &^= flagReadable // more input causes a new event, see receive
 		}
 		return true
 	case errno == unix.EAGAIN:

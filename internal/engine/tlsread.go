@@ -264,7 +264,7 @@ func (t *tlsState) fill(c *Conn, size int) (int, syscall.Errno) {
 		buf.charge(c.Account(), memory.Input)
 	}
 	buf.b = buf.b[:len(buf.b)+n]
-	t.unseen = t.unseen || n == room // otherwise more input causes a new edge
+	t.unseen = t.unseen || n == room // otherwise more input causes a new event
 	return n, errno
 }
 

@@ -46,11 +46,11 @@ type Budget struct {
 	by      [uses]atomic.Int64
 	keeps   keeps
 
-	count   atomic.Int64 // accounts that hold something
-	ending  atomic.Int64 // bytes of evicted accounts
-	large   atomic.Int64 // bytes of accounts that hold more than Small and are not evicted
+	count   atomic.Int64            // accounts that hold something
+	ending  atomic.Int64            // bytes of evicted accounts
+	large   atomic.Int64            // bytes of accounts that hold more than Small and are not evicted
 	giant   atomic.Pointer[Account] // an account that alone exceeds the bound, or nil; see noteGiant
-	waiting atomic.Int64 // length of queue
+	waiting atomic.Int64            // length of queue
 	ended   atomic.Uint64
 
 	// MaxWait is the maximum time that a request waits; 0 for ten seconds. It must not change after the first call of Open.
