@@ -25,7 +25,7 @@ import (
 // of the engine refer to the ciphertext.
 //
 //	greeting ──(ClientHello complete)──▶ hello ──▶ shaking ──▶ open ──▶ released
-//	   loop                            line      goroutine   any owner  hijacked, or passed on
+//	loop                                 line      goroutine   any owner hijacked, or passed on
 //
 // While a loop owns a connection, its tls.Conn holds no input: neither plaintext nor a part of a record. The connection keeps an
 // incomplete record in a buffer that the budget counts.
