@@ -15,6 +15,7 @@
 //	operation.go  operations, parameters, bodies
 //	response.go   answers and problems
 //	schema.go     types as schemas
+//	async.go      the AsyncAPI document of WebSockets and topics
 //	names.go      names of types and operations
 //	path.go       route patterns as path templates
 //	serve.go      the page and the document over HTTP

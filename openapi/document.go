@@ -119,7 +119,7 @@ func build(app *dunlin.App, c Config) (*object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("openapi: %w", err)
 	}
-	schemas, err := g.componentSchemas()
+	schemas, err := g.componentSchemas(g.problems())
 	if err != nil {
 		return nil, fmt.Errorf("openapi: %w", err)
 	}

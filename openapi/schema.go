@@ -312,8 +312,8 @@ func (g *generator) notes(s *object, m *schema.Meta) {
 	s.set("deprecated", m.Deprecated).set("readOnly", m.ReadOnly).set("writeOnly", m.WriteOnly)
 }
 
-// componentSchemas writes the schemas of all types to which references exist, sorted by name.
-func (g *generator) componentSchemas() (*object, error) {
+// componentSchemas writes the schemas of all types to which references exist, and problems, sorted by name.
+func (g *generator) componentSchemas(problems map[string]*object) (*object, error) {
 	byName := map[string]*object{}
 	for t, c := range g.components {
 		for d := range directions {
@@ -329,7 +329,7 @@ func (g *generator) componentSchemas() (*object, error) {
 			byName[name] = s
 		}
 	}
-	for name, s := range g.problems() {
+	for name, s := range problems {
 		byName[name] = s
 	}
 	all := new(object)
