@@ -49,7 +49,7 @@ func (l *loop) makeConnRoom() {
 			slow = append(slow, c)
 		}
 	}
-	if n := len(parts); n > 0 { // begin at random, so that each call asks about other connections
+	if n := len(parts); n > 0 { // begin at a random connection, so that each call checks other ones
 		at := rand.IntN(n)
 		for i := range min(n, max(n/idleShare, minIdle)) {
 			l.post(message{kind: msgEvict, conn: parts[(at+i)%n]})

@@ -58,17 +58,17 @@ func (s *Server) pendingRoom(n int64) int64 {
 	return n
 }
 
-// pendsDecay is the divisor of the part by which lessPending lowers Route.Pends.
+// pendsDecay is the divisor of Route.Pends that gives the part by which lessPending lowers it.
 const pendsDecay = 16
 
-// Pended records that n bytes of an answer were left unsent at first.
+// Pended records that the socket did not accept n bytes of an answer at once.
 func (r *Route) Pended(n int64) {
 	if n > memory.Small && n > r.Pends.Load() {
 		r.Pends.Store(n)
 	}
 }
 
-// ExpectsPending reports whether a large part of the next answer is expected to be left unsent at first.
+// ExpectsPending reports whether the socket is expected not to accept a large part of the next answer at once.
 func (r *Route) ExpectsPending() bool { return r.Pends.Load() > memory.Small && !r.Critical }
 
 // lessPending lowers the estimate Pends a little, so that it stays near the maximum of recent answers.
