@@ -36,7 +36,7 @@ func TestPercentFor(t *testing.T) {
 	}
 }
 
-func TestGoalWithoutLimitDoublesWhatIsReallyLive(t *testing.T) {
+func TestGoalWithoutLimitDoublesLiveHeap(t *testing.T) {
 	var l lows
 	now := time.Now()
 	for i, test := range []struct {
@@ -63,7 +63,7 @@ func TestGoalWithoutLimitDoublesWhatIsReallyLive(t *testing.T) {
 	}
 }
 
-func TestGoalLeavesALargeHeapTheRoom(t *testing.T) {
+func TestGoalOfLargeHeapFillsRoom(t *testing.T) {
 	const room = 248 << 20
 	for _, test := range []struct{ live, want int64 }{
 		{1 << 20, room / 2},
@@ -77,7 +77,7 @@ func TestGoalLeavesALargeHeapTheRoom(t *testing.T) {
 	}
 }
 
-func TestSettingsComeBackAfterTheLastCollector(t *testing.T) {
+func TestSettingsAreRestoredAfterLastCollector(t *testing.T) {
 	t.Setenv("GOGC", "")
 	percent := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(percent)
@@ -97,7 +97,7 @@ func TestSettingsComeBackAfterTheLastCollector(t *testing.T) {
 	}
 }
 
-func TestOthersGoOnAfterTheTightest(t *testing.T) {
+func TestCollectorsContinueAfterTightestStops(t *testing.T) {
 	t.Setenv("GOGC", "")
 	percent := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(percent)
@@ -118,7 +118,7 @@ func TestOthersGoOnAfterTheTightest(t *testing.T) {
 }
 
 // Without a limit the package still sets one, which does not restrict a heap that Go's own percentage would let grow.
-func TestEasyLimitLeavesWhatGoWouldTake(t *testing.T) {
+func TestEasyLimitAllowsDefaultGrowth(t *testing.T) {
 	for _, live := range []int64{1 << 20, 6 << 20, 30 << 20, 1 << 30, 50 << 30} {
 		for _, stacks := range []int64{1 << 19, 80 << 20} {
 			now := runtimeState{stacks: stacks, beside: stacks + 4<<20 + live/20}
@@ -133,7 +133,7 @@ func TestEasyLimitLeavesWhatGoWouldTake(t *testing.T) {
 	}
 }
 
-func TestEasyLimitIsNotForWhoChoosesGOGC(t *testing.T) {
+func TestEasyLimitNeedsDefaultGOGC(t *testing.T) {
 	t.Setenv("GOGC", "")
 	old := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(old)
@@ -166,7 +166,7 @@ func TestEasyLimitFollowsAHeapThatGrows(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
-func TestLimitOfAnotherIsNotTheUsers(t *testing.T) {
+func TestLimitOfOtherCollectorIsNotUserLimit(t *testing.T) {
 	c := PaceCollector(roomOf(64 << 20))
 	defer c.Stop()
 	if got := FindMemoryLimit(0, fstest.MapFS{}); got.Source != "none" {
@@ -202,7 +202,7 @@ func TestUsersPercentStays(t *testing.T) {
 }
 
 // Settings that the program changes while it serves stay, then and after all servers have stopped.
-func TestWhatIsSetMeanwhileStays(t *testing.T) {
+func TestLaterSettingsOfProgramStay(t *testing.T) {
 	t.Setenv("GOGC", "")
 	old := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(old)
@@ -260,7 +260,7 @@ func TestQuietProcessReturnsMemory(t *testing.T) {
 	}
 }
 
-func TestQuietProcessLetsGoOfWhatIsKeptForLater(t *testing.T) {
+func TestQuietProcessDropsFreeBuffers(t *testing.T) {
 	c := PaceCollector(nil)
 	kept := new([2 * worthReturning]byte)
 	asked := 0

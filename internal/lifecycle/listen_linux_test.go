@@ -53,7 +53,7 @@ func TestListenOnUsedAddress(t *testing.T) {
 }
 
 // Programs disable MPTCP with GODEBUG.
-func TestListenHeedsMultipathTCP(t *testing.T) {
+func TestListenWithMultipathTCP(t *testing.T) {
 	t.Setenv("GODEBUG", "multipathtcp=0")
 	ln, err := lifecycle.Listen("127.0.0.1:0")
 	if err != nil {

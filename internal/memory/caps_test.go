@@ -103,7 +103,7 @@ func TestConnectionCapOfAccounts(t *testing.T) {
 
 // At an address that is at its cap, a small holder gets room from the large holders of that address; other addresses are not
 // affected.
-func TestAddressCapIsPaidByTheAddress(t *testing.T) {
+func TestAddressCapEvictsOnlyItsHolders(t *testing.T) {
 	h, now, open := cappedBudget(0, 4<<20)
 	other := open(there)
 	other.BeginResponse(8 << 20)
@@ -146,7 +146,7 @@ func TestAddressCapIsPaidByTheAddress(t *testing.T) {
 }
 
 // A client that asks for much at an address at its cap waits for holders that make progress, and is refused after a long wait.
-func TestAddressCapIsWaitedFor(t *testing.T) {
+func TestRequestsWaitAtAddressCap(t *testing.T) {
 	_, now, open := cappedBudget(0, 4<<20)
 	first, second := open(here), open(here)
 	if got := first.reserveTo(3 << 20); got != Granted {

@@ -39,7 +39,7 @@ func (h *hoard) drop(n int64) {
 }
 
 // Cached memory takes no more than three quarters of the budget, and is evicted before a request is refused.
-func TestKeptGoesFirst(t *testing.T) {
+func TestCachesAreDroppedFirst(t *testing.T) {
 	b := New(1000)
 	first, second := newHoard(b), newHoard(b)
 	for first.add() {

@@ -15,7 +15,7 @@ func (nobody) RemoteAddr() netip.AddrPort { return netip.AddrPort{} }
 
 // An account can be reused as soon as it holds nothing, even while the goroutine that released the last bytes is still in that
 // call.
-func TestLastReleaseBesideTheNextHolder(t *testing.T) {
+func TestLastReleaseRacesWithNextHolder(t *testing.T) {
 	h := New(1 << 20)
 	for range 5000 {
 		a := h.Open(nobody{}, netip.Addr{})
@@ -39,7 +39,7 @@ func TestLastReleaseBesideTheNextHolder(t *testing.T) {
 }
 
 // An account that is closed between the check for that and the charge is removed from all lists exactly once.
-func TestClosedWhileItAsks(t *testing.T) {
+func TestCloseDuringReserve(t *testing.T) {
 	h := New(2 << 20)
 	h.SetCaps(0, 0, 1<<20)
 	from := netip.AddrFrom4([4]byte{192, 0, 2, 1})
@@ -59,7 +59,7 @@ func TestClosedWhileItAsks(t *testing.T) {
 }
 
 // Memory reserved for output while the connection closes does not stay reserved.
-func TestReservedWhileItCloses(t *testing.T) {
+func TestReserveDuringClose(t *testing.T) {
 	h := New(2 << 20)
 	a := h.Open(nobody{}, netip.Addr{}).Lend()
 	if !h.grant(a, Output, 1000, 0) {

@@ -44,7 +44,7 @@ func TestValuesPassBodiesThatWait(t *testing.T) {
 
 // The memory of waiters is no use to a request if working holders fill the share of large holders: all wait, for as long as
 // they may, and in order.
-func TestWaitersStayWhereTheyAreOfNoUse(t *testing.T) {
+func TestUselessWaitersAreNotEvicted(t *testing.T) {
 	h, now, open := cappedBudget(0, 0)
 	h.SetBound(1 << 20)
 	var working []*cappedPeer
@@ -90,7 +90,7 @@ func TestWaitersStayWhereTheyAreOfNoUse(t *testing.T) {
 }
 
 // A request that is given up without notice does not delay the others.
-func TestForgottenWaitersDelayNobody(t *testing.T) {
+func TestStaleWaitersDoNotDelayOthers(t *testing.T) {
 	h, now, open := cappedBudget(0, 0)
 	h.SetBound(4 << 20)
 	holder := open(there)
@@ -111,7 +111,7 @@ func TestForgottenWaitersDelayNobody(t *testing.T) {
 
 // A holder with room for an answer that is being made is not ended for it, however long that takes. It is ended only if the
 // client does not read the answer, or the action waits for the client.
-func TestAnswersThatAreMadeAreNotEnded(t *testing.T) {
+func TestHoldersAreNotEvictedWhileAnswerIsMade(t *testing.T) {
 	for name, then := range map[string]func(*cappedPeer){
 		"":                              nil,
 		"the client takes nothing":      func(p *cappedPeer) { p.Force(Output, 3<<20); p.BeginResponse(3 << 20) },
@@ -138,7 +138,7 @@ func TestAnswersThatAreMadeAreNotEnded(t *testing.T) {
 }
 
 // Nothing is known of a new small holder: it is not evicted for bodies that have arrived in part, until it is silent for long.
-func TestNewHoldersAreBelieved(t *testing.T) {
+func TestNewHoldersHaveGoodRate(t *testing.T) {
 	for _, silent := range []time.Duration{0, 2 * time.Second} {
 		h, now, open := cappedBudget(0, 0)
 		h.SetBound(4 << 20)
@@ -207,7 +207,7 @@ func TestBodiesThatWaitTakeRoomOfAnswersOnce(t *testing.T) {
 
 // Memory can be full of small holders. Those of almost nothing are not evicted first, however long they have held it, since
 // that would make no room.
-func TestNextToNothingStays(t *testing.T) {
+func TestTinyHoldersAreNotEvicted(t *testing.T) {
 	h, now, open := cappedBudget(0, 0)
 	h.SetBound(2 << 20)
 	tiny := make([]*cappedPeer, 100)
@@ -279,7 +279,7 @@ func TestWaitingIsNotSlowness(t *testing.T) {
 }
 
 // A request that cannot wait passes the first of the queue for a quarter of the maximum wait.
-func TestTheFirstIsPassedForAWhile(t *testing.T) {
+func TestRequestsThatCannotWaitPassQueue(t *testing.T) {
 	h, now, open := cappedBudget(0, 0)
 	h.SetBound(4 << 20)
 	works, first, passes := open(there), open(there), open(here)

@@ -45,7 +45,7 @@ func TestCancelSuspendedFunction(t *testing.T) {
 }
 
 // How the function ends, its caller does.
-func TestEndsInOtherWays(t *testing.T) {
+func TestPanicAndGoexit(t *testing.T) {
 	errOwn := errors.New("own")
 	recovered := func(v any) (string, bool) { return "recovered", v != errOwn }
 	end := func(f func() string) (out string, panicked any, exited bool) {

@@ -22,7 +22,7 @@ func inputOf(t *testing.T, c *Conn) inputs {
 	return in
 }
 
-func TestRecordsAreOpenedWhereTheyLie(t *testing.T) {
+func TestRecordsAreDecryptedInPlace(t *testing.T) {
 	onVersions(t, func(t *testing.T, version uint16) {
 		l, client := newLink(t, version, dialGo)
 		in := inputOf(t, l.server)
@@ -89,7 +89,7 @@ func TestRecordsMoveAtEveryByte(t *testing.T) {
 	})
 }
 
-func TestRecordsThatAreNotReadYetAreFollowedByCopies(t *testing.T) {
+func TestRecordsAfterUnreadRecordsAreCopied(t *testing.T) {
 	onVersions(t, func(t *testing.T, version uint16) {
 		l, client := newLink(t, version, dialGo)
 		write(t, client, "copied")

@@ -139,7 +139,7 @@ func write(t *testing.T, w io.Writer, text string) {
 	}
 }
 
-func TestAReadThatNeedsMoreMayBeRepeatedAfterEveryByteOfARecord(t *testing.T) {
+func TestReadMayBeRepeatedAfterEveryByte(t *testing.T) {
 	onVersions(t, func(t *testing.T, version uint16) {
 		l, client := newLink(t, version, dialGo)
 		for i := range 3 {
@@ -221,7 +221,7 @@ func TestFailedHandshakeCannotContinue(t *testing.T) {
 	}
 }
 
-func TestABrokenRecordEndsBothDirectionsWithAnAlert(t *testing.T) {
+func TestBrokenRecordEndsBothDirections(t *testing.T) {
 	onVersions(t, func(t *testing.T, version uint16) {
 		l, client := newLink(t, version, dialGo)
 		write(t, client, "question")
