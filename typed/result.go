@@ -240,9 +240,6 @@ func (r *result) withStatus(status int) ([]Answer, error) {
 		return nil, errors.New("it must hold a plain value")
 	}
 	a := r.answers[0]
-	if a.Status == http.StatusNoContent {
-		a.Status = http.StatusNoContent
-	}
 	a.Status = status
 	return []Answer{a}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"regexp/syntax"
 	"strings"
 )
 
@@ -12,15 +11,14 @@ import (
 // Schema refers. It refuses syntax that only one of them supports or that they interpret differently. With such syntax,
 // clients that check the rule would check another rule than the server.
 func compilePattern(text string) (*regexp.Regexp, error) {
-	parsed, err := syntax.Parse(text, syntax.Perl)
+	pattern, err := regexp.Compile(text)
+	if err == nil {
+		err = sameInECMA(text)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := sameInECMA(text); err != nil {
-		return nil, err
-	}
-	_ = parsed
-	return regexp.Compile(text)
+	return pattern, nil
 }
 
 func sameInECMA(text string) error {
