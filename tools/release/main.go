@@ -6,8 +6,7 @@
 // During development, replace directives tell each module where the other modules are. The go
 // command ignores the replace directives of a dependency, so the tagged commit has none. In the
 // tagged commit, every module requires the other modules at the version of the release, and go.sum
-// has their checksums. This commit is not part of any branch. their checksums. That commit is not
-// part of any branch.
+// has their checksums. This commit is not part of any branch.
 package main
 
 import (
