@@ -3,8 +3,8 @@ package router
 import "encoding/binary"
 
 // minimize merges states that accept the same remaining texts, and creates the table. It uses Moore's algorithm: it begins with two
-// blocks, of the accepting and of the other states, and splits a block as long as two of its states lead to different blocks. The
-// result is nil if the table is too large.
+// blocks, the accepting states and the other states, and splits a block while two of its states lead to different blocks. The result
+// is nil if the table is too large.
 func (b *builder) minimize(start uint16) *automaton {
 	a := new(automaton)
 	columns := b.byteClasses(&a.class)

@@ -8,12 +8,11 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// This file is the only file of the package that uses unsafe. An address is the address of a value
-// whose type a plan knows. It is made from a pointer to a value of exactly the type from which the plan
-// was compiled. It moves by offsets that reflect returned for that type. It is kept only in stack
-// frames, and never after the call.
+// This file is the only file of the package that uses unsafe. An address is made from a pointer to a
+// value of exactly the type from which a plan was compiled. It moves by offsets that reflect returned
+// for that type. It is kept only in stack frames, and never after the call.
 
-// An address is the address of a value.
+// An address is a pointer to a value whose type a plan knows.
 type address struct{ p unsafe.Pointer }
 
 // addressOf returns the address of *v.

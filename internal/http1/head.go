@@ -218,8 +218,8 @@ func word[S string | []byte](s S) uint64 {
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// Names is an approximate set of field names, as a bit set of their hashes. Case is ignored. The set may seem to contain names that
-// it does not contain.
+// Names is an approximate set of field names, as a bit set of their hashes. Case is ignored. Because different names may have the
+// same hash, a name that is not in the set may seem to be in it.
 type Names uint64
 
 // Names returns the set of the names of the field lines.
@@ -233,7 +233,8 @@ func (h *Head) Names() (all Names) {
 // Lacks reports whether the set certainly does not contain the given name.
 func (all Names) Lacks(name string) bool { return name != "" && all&nameOf(name) == 0 }
 
-// nameOf returns the set that contains only name, which must not be empty. Setting bit 5 of a letter ignores its case.
+// nameOf returns the set that contains only name. name must not be empty. Setting bit 5 of a byte makes the hash equal for upper and
+// lower case.
 func nameOf[S string | []byte](name S) Names {
 	n := len(name)
 	h := uint32(n) | uint32(name[0]|0x20)<<8 | uint32(name[n/2]|0x20)<<16 | uint32(name[n-1]|0x20)<<24

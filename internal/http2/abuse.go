@@ -58,7 +58,7 @@ func (r Reason) String() string { return reasons[r].name }
 
 // freeResetAge is an age of a stream in nanoseconds. From this age on, the client may reset the stream without a cost in tokens, as gRPC
 // clients do at their deadlines. A stream counts toward Limits.MaxStreams until its action has returned, so a client can begin at most
-// MaxStreams streams in that time. This is no more than a client can do that waits for its answers.
+// MaxStreams streams in that time. A client that waits for its answers can do the same.
 const freeResetAge = 5_000_000
 
 // The numbers of tokens that a connection regains by an event.

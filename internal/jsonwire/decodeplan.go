@@ -12,7 +12,7 @@ type decodePlan struct {
 	op     op
 	strict bool         // null is refused, see Strictness.RefuseNull
 	typ    reflect.Type // for errors, and to reach the value through reflect
-	elem   *decodePlan  // plan of what the value contains: the target of a pointer, the element of a slice, array or map, or the value of a quoted, checked or wrapped plan
+	elem   *decodePlan  // plan of the value inside: the target of a pointer, an element, or the value of a quoted, checked or wrapped plan
 	size   uintptr      // size of an element of an array or slice, or of a pointer's target
 	length int          // length of an array
 

@@ -63,7 +63,7 @@ func (x *wire) StdRequest() *http.Request {
 // Interim reports an interim response to httptrace, as net/http clients do.
 func (x *wire) Interim(status int, h http.Header) {
 	if trace := httptrace.ContextClientTrace(x.Req.Context()); trace != nil && trace.Got1xxResponse != nil {
-		_ = trace.Got1xxResponse(status, textproto.MIMEHeader(h.Clone())) // the error has no effect: it is for a client that wants to stop waiting
+		_ = trace.Got1xxResponse(status, textproto.MIMEHeader(h.Clone())) // the error is ignored, because it only tells a client to stop waiting
 	}
 }
 

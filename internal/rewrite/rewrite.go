@@ -28,9 +28,9 @@ type target struct {
 	params []int    // indexes of the parameters in the pattern of the rule
 }
 
-// Add adds a rule that maps paths that match the pattern from to the path to. In to, {name} stands for the value of a
-// parameter of from, and {name...} for the value of a catch-all, which may contain slashes. place is the position of
-// the registration, for messages.
+// Add adds a rule that maps paths that match the pattern from to the path to. In to, {name} represents the value of a
+// parameter of from, and {name...} represents the value of a catch-all, which may contain slashes. place is the
+// position of the registration, for messages.
 func (r *Rules) Add(from, to, place string) error {
 	var scratch router.Router[*target]
 	reg := router.Route[*target]{Methods: "*", Pattern: from, Place: place}

@@ -192,7 +192,7 @@ func (s *Service) makeRoom() {
 	}
 }
 
-// few returns the first connections of all, as many as are ended at a time.
+// few returns the connections that are ended together, which are the first ones in all.
 func few(all []silentConn) []silentConn {
 	return all[:min(len(all), max(len(all)/idleShare, minIdle))]
 }

@@ -46,8 +46,8 @@ const (
 	maxLength64 = 1<<63 - 1
 )
 
-// ParseHeader parses the frame header at the beginning of b on the side of a server. It returns the length of the header, or 0
-// if b contains only a part of the header. It returns an error as soon as the bytes show one.
+// ParseHeader parses the header of a frame from a client, at the beginning of b. It returns the length of the header, or 0 if
+// b contains only a part of the header. It returns an error as soon as the bytes show one.
 func ParseHeader(b []byte) (h Header, n int, err error) {
 	if len(b) == 0 {
 		return h, 0, nil

@@ -73,7 +73,7 @@ func (a *answer) feedHead(b []byte) (used int, err error) {
 	return end + len("\r\n\r\n"), nil
 }
 
-// header evaluates a header field if it determines where the response ends. Three fields do.
+// header evaluates the header fields that determine where the response ends: Content-Length, Transfer-Encoding and Connection.
 func (a *answer) header(line []byte) (err error) {
 	colon := bytes.IndexByte(line, ':')
 	if colon < 0 {

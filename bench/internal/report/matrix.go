@@ -55,8 +55,8 @@ const (
 // the same suffix. If two suffixes match, the longer one must come first.
 var transports = []string{"-h2", "-h2c", "-bulk-tls", "-tls", "-db", "-slice"}
 
-// ownVariants lists the rows of Dunlin that are compared with other servers. Of several rows in a scenario, the first
-// in this list is used.
+// ownVariants lists the rows of Dunlin that are compared with other servers. If a scenario has several of these rows,
+// the first one in this list is used.
 var ownVariants = []string{"dunlin-h2", "dunlin-h2c", "dunlin-bulk-tls", "dunlin-tls", "dunlin-24MiB-tls", "dunlin-db", "dunlin",
 	"dunlin-fromstd", "dunlin-slice"}
 

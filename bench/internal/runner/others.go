@@ -42,7 +42,8 @@ func now() usage {
 }
 
 // others returns the share of the time of all cores that other programs have used since u, or that the host of a
-// virtual machine has taken. A child of this program is recognized only after it has ended.
+// virtual machine has taken. The time of a child of this program counts as the time of another program until the
+// child has ended.
 func (u usage) others(until usage, cores int) float64 {
 	elapsed := until.at.Sub(u.at) * time.Duration(cores)
 	if elapsed <= 0 {

@@ -41,7 +41,8 @@ var file = Scenario{
 		return results.Sample{
 			results.CPUPerGB.Key: cpu.Seconds() * 1e3 / (float64(max(counted.Bytes, 1)) / 1e9),
 			results.PeakRSS.Key:  megabytes(peak),
-			// wrk counts a response after more than two seconds as an error, which is not an error here
+			// wrk counts a response that takes more than two seconds as an error. Here such a response is not an
+			// error.
 			results.Errors.Key: float64(counted.Errors() - counted.Timeouts),
 		}, nil
 	},
