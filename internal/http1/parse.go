@@ -110,7 +110,8 @@ func (h *Head) unfinished(w []byte) bool {
 	return h.scanned > h.line && bytes.IndexByte(w[h.scanned:], '\n') < 0
 }
 
-// stop returns the error for a malformed line of w. If the line is incomplete, stop records this as more does.
+// stop handles a line of w that could not be parsed. If the line is complete, stop returns the error for the problem p at the position
+// at. If the line is incomplete, stop returns the result of more.
 func (h *Head) stop(w []byte, lim *Limits, at int, p problem) error {
 	if p != noProblem && bytes.IndexByte(w[h.line:], '\n') >= 0 {
 		return h.refuse(w, lim, at, p)

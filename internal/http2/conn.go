@@ -17,7 +17,7 @@ type Conn struct {
 	// the deadlines depend on Now.
 	Now int64
 
-	// Tight stops the growth of windows while memory is short.
+	// The owner sets Tight while memory is short. The windows do not grow then.
 	Tight bool
 
 	// MostWindow limits the growth of stream windows below Limits.MaxStreamWindow. 0 sets no limit.

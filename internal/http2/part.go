@@ -14,10 +14,10 @@ const (
 // partingPing is the payload of the PING that is sent after an answer.
 const partingPing = "answered"
 
-// Part ends a stream whose answer is complete although the body of the request is not, if the rest of the body is not
-// needed (RFC 9113 §8.1). Further DATA is dropped. The server sends RST_STREAM only after the client has read the answer,
-// because some clients ignore the answer of a reset stream. The client has read the answer when it acknowledges a PING
-// that was sent after the answer. If the client ends or resets the stream before, no RST_STREAM is necessary.
+// Part ends a stream whose answer is complete and whose request body is not, if the rest of the body is not needed (RFC
+// 9113 §8.1). Further DATA is dropped. The server sends RST_STREAM only after the client has read the answer, because
+// some clients ignore the answer of a reset stream. The client has read the answer when it acknowledges a PING that was
+// sent after the answer. If the client ends or resets the stream before, no RST_STREAM is necessary.
 func (c *Conn) Part(st *Stream) {
 	if st.closed {
 		return

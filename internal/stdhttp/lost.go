@@ -15,7 +15,7 @@ const tlsBuffers = 32 << 10
 func (x *wire) Lost(left int64) bool {
 	c, _ := x.Req.Context().Value(connKey{}).(*timedConn)
 	if c == nil {
-		return false // on a foreign server
+		return false // the connection does not belong to a Server
 	}
 	unread, done, lost := peerOf(c.Conn)
 	return lost || done && x.Req.ProtoMajor == 1 && left >= 0 && int64(unread)+tlsBuffers < left

@@ -56,7 +56,8 @@ func ownRow(s *results.Scenario) *results.Row {
 	return s.Row("dunlin")
 }
 
-// judgedUnits has the units in which others can be better: time, and memory that the garbage collector must collect.
+// judgedUnits has the units in which other implementations can be better: time, and memory that the garbage collector must
+// collect.
 var judgedUnits = []string{"ns/op", "B/op", "allocs/op"}
 
 // benchmarkLeads returns the leads of the Go benchmarks. The name of a benchmark ends with the implementation that is

@@ -55,9 +55,9 @@ var (
 // WorstP99Ratio is the largest value of the metrics of P99RatioOf in a round.
 var WorstP99Ratio = Metric{"worst_p99_ratio", "worst p99 ratio", "times the p99 before", false, false}
 
-// WorstFloor is the worst ratio that a load causes without a server: the p99 while the load is sent to a sink, divided by
-// the p99 without the load. OverFloor is the worst ratio of the p99 while the load is sent to the server to the p99 while
-// it is sent to a sink.
+// WorstFloor shows how much the loads disturb clients without a server: it is the worst ratio of the p99 while a load is
+// sent to a sink, to the p99 without the load. OverFloor compares a server with the sink: it is the worst ratio of the
+// p99 while a load is sent to the server, to the p99 while the same load is sent to a sink.
 var (
 	WorstFloor = Metric{"worst_floor", "worst floor", "times the p99 before", false, false}
 	OverFloor  = Metric{"worst_over_floor", "worst over floor", "times the p99 beside a sink", false, false}
