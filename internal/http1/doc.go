@@ -11,8 +11,9 @@
 //	fields.go, target.go, host.go, trailer.go   the meaning of framing fields, the request target, the Host
 //	                                            field and trailers
 //
-// Writing appends to buffers: response.go, status.go, date.go and chunkenc.go. validate.go checks fields before they are
-// written.
+// Writing appends to buffers: response.go, status.go, date.go and chunkenc.go. These functions do not check fields; see
+// semantics.CheckField. limits.go has the limits on requests, least.go bounds on the rest of a chunked body, and shared.go the
+// checks that HTTP/2 also uses.
 //
 // Two rules hold for all input:
 //

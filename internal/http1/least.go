@@ -33,7 +33,7 @@ func (c *Chunked) Least() int64 {
 	case chunkBodyDone, chunkBodyFailed:
 		return 0
 	}
-	return 1 // in the trailer section, of whose empty line only LF may be missing
+	return 1 // in the trailer section; the LF of its empty line may be all that is missing
 }
 
 // Coming describes the next bytes of the body if they certainly include data. framing is the number of framing bytes

@@ -4,7 +4,7 @@ import "github.com/dunlinhttp/dunlin/internal/semantics"
 
 // The following functions write the parts of a response head: the status line, the field lines, and CRLF. Each function appends to
 // dst and returns the extended slice, without allocation if dst has room. The functions do not check their arguments, see
-// [CheckField].
+// semantics.CheckField.
 
 // AppendStatusLine appends the status line of HTTP/1.1 for a code from 100 to 999. It panics for other codes, because HTTP/1.1 does
 // not allow them.

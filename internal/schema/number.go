@@ -154,7 +154,7 @@ func (d *decimal) appendInteger(b []byte) ([]byte, bool) {
 	return b, true
 }
 
-// appendCanonical appends a form of the number that is the same for all texts of equal numbers.
+// appendCanonical appends the canonical text of the number. Equal numbers have the same canonical text.
 func (d *decimal) appendCanonical(b []byte) []byte {
 	if d.isZero() {
 		return append(b, '0')

@@ -13,7 +13,7 @@ func (x *wire) answerWithin(route *exchange.Route) bool {
 	race := exchange.NewRace(x.Req.Context(), route.Timeout)
 	defer race.Context.End(context.Canceled)
 	x.Req, x.race = x.Req.WithContext(race.Context), race
-	late, alone := x.inCaseOfLate(), x.Req.ProtoMajor < 2
+	late, isHTTP1 := x.inCaseOfLate(), x.Req.ProtoMajor < 2
 	count := x.count // the action may continue to use x
 	x.count.shard = nil
 	resp, isLate := race.Run(x.call, x.service.Pipeline)
@@ -25,7 +25,7 @@ func (x *wire) answerWithin(route *exchange.Route) bool {
 	}
 	resp = x.service.Pipeline.Late(route)
 	count.end(late.s, &resp)
-	if alone { // an HTTP/2 connection has other streams
+	if isHTTP1 { // an HTTP/2 connection has other streams
 		late.w.Header().Set("Connection", "close")
 	}
 	late.call.InheritFrom(x.call)

@@ -11,7 +11,7 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// A Frame is a function that was called by the functions of the frames above it, with the sums of the samples.
+// A Frame is a function in a tree of calls, with the sums of its samples.
 type Frame struct {
 	Name     string // name of the function with the path of its package
 	Total    int64  // sum of Self and of Total of all Callees
