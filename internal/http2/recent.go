@@ -5,9 +5,9 @@ import "slices"
 // recent holds streams that have ended, to handle late frames on them (RFC 9113 §5.1). Frames that were in flight when
 // the server reset a stream are ignored. A frame on a stream that the client has closed is an error.
 //
-// At most Limits.MaxStreams streams can be open for the client and reset by the server, apart from streams that the
-// client began before it received the server's settings. recent holds twice as many. For a stream that it no longer
-// holds, it assumes that the frame was in flight, and the frame costs tokens.
+// At most Limits.MaxStreams streams can be open in the view of the client although the server has reset them, apart
+// from streams that the client began before it received the server's settings. recent holds twice as many. For a
+// stream that it no longer holds, it assumes that the frame was in flight, and the frame costs tokens.
 type recent struct {
 	closed  [8]uint32 // the streams that the client closed last
 	next    uint8     // index of the next entry

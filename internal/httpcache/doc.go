@@ -5,6 +5,5 @@
 //	directives.go  Cache-Control (section 5.2)
 //	targeted.go    fields for specific caches (RFC 9213)
 //	policy.go      what may be stored and sent (sections 3 and 4)
-//
-// vary.go which request fields select a response (section 4.1)
+//	vary.go        which request fields select a response (section 4.1)
 package httpcache
