@@ -162,11 +162,17 @@ func TestStackMovesWhileEncoding(t *testing.T) {
 	}
 }
 
+// largeKey is a key for a map. The runtime may place smaller values without pointers in one allocation together with
+// others. Then another value could keep the key in memory, see weak.Pointer.
+type largeKey [64]byte
+
+func (k *largeKey) MarshalText() ([]byte, error) { return k[:1], nil }
+
 // Pooled working memory retains no value that it was used for.
 func TestPoolsDoNotRetainMaps(t *testing.T) {
-	encode := func() (value weak.Pointer[user], key weak.Pointer[pointerKey]) {
-		u, k := &users(1)[0], &pointerKey{1}
-		m := map[*pointerKey]*user{k: u}
+	encode := func() (value weak.Pointer[user], key weak.Pointer[largeKey]) {
+		u, k := &users(1)[0], &largeKey{'k'}
+		m := map[*largeKey]*user{k: u}
 		if _, err := jsonwire.Append(nil, &m, jsonwire.Options{}); err != nil {
 			t.Fatal(err)
 		}
