@@ -1,6 +1,7 @@
 package stdhttp
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -25,7 +26,7 @@ type TimedBody struct {
 
 	received atomic.Int64 // bytes of the body that were read
 
-	cut atomic.Pointer[error] // set if the client was too slow, so that the body is incomplete
+	cut atomic.Pointer[error] // set if the client was too slow or closed the connection, so that the body is incomplete
 }
 
 // NewTimedBody returns the body of a request with time limits. It returns nil if the connection does not belong to a
@@ -83,6 +84,8 @@ func (b *TimedBody) read(p []byte) (int, error) {
 		b.Stop() // otherwise net/http would wait for the rest
 		if cut := b.cut.Load(); cut != nil {
 			err = *cut // net/http returns other errors for trailers
+		} else if err == io.ErrUnexpectedEOF {
+			b.cut.Store(&err) // net/http would return io.EOF from now on
 		}
 	}
 	return n, err
@@ -102,7 +105,19 @@ func (b *TimedBody) receive(p []byte) (int, error) {
 		b.cut.Store(&err)
 		return 0, err
 	}
+	if n == 0 && err != nil && !timedOutIO(err) {
+		cut := truncated(err)
+		b.cut.Store(&cut)
+	}
 	return n, err
+}
+
+// truncated returns the error of a body whose client is gone. It wraps io.ErrUnexpectedEOF.
+func truncated(err error) error {
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("%w: %w", io.ErrUnexpectedEOF, err)
 }
 
 // tooSlow reports whether the client was too slow in a read that waited and returned n and err.

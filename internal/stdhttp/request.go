@@ -116,7 +116,7 @@ func (b problemBody) problem(err error) error {
 	if b.server.Pipeline.Status(err) != http.StatusInternalServerError {
 		return err // err comes from a TimedBody
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) || err == io.ErrUnexpectedEOF {
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return b.server.BodyCut(err)
 	}
 	return b.server.BodyUnreadable(err)

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -303,7 +304,7 @@ type streamBody struct {
 	timer   *time.Timer
 	watched bool
 	cut     bool  // cutOff was called
-	refused error // error of all reads after the client was too slow
+	refused error // error of all reads after the client was too slow, or after Close
 }
 
 // Read reads the body. It fails if the client sends too slowly.
@@ -319,7 +320,26 @@ func (b *streamBody) Read(p []byte) (int, error) {
 		b.refused = err
 		return 0, err
 	}
-	return n, err
+	switch {
+	case err == nil || err == io.EOF:
+		return n, err
+	case timedOutIO(err):
+		return n, os.ErrDeadlineExceeded // net/http wraps it, and the result is no net.Error
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.refused != nil {
+		return n, b.refused
+	}
+	return n, truncated(err)
+}
+
+// Close closes the body. Further reads fail as on HTTP/1.1.
+func (b *streamBody) Close() error {
+	b.mu.Lock()
+	b.refused = http.ErrBodyReadAfterClose
+	b.mu.Unlock()
+	return b.ReadCloser.Close()
 }
 
 // begin starts to watch a read. It returns an error if the client was too slow before.
