@@ -136,7 +136,10 @@ func TestRedirectTo(t *testing.T) {
 		{"/docs/{path...}", "/tenant1/{path...}", "/docs/a%2F..%2F..%2Ftenant2"},
 		{"/docs/{path...}", "/tenant1/{path...}", "/docs/a%2F..%2F.."},
 		{"/docs/{path...}", "/tenant1/{path...}", "/docs/.%2Fx"},
+		{"/docs/{path...}", "/tenant1/{path...}", "/docs/..%5C..%5Ctenant2"},
+		{"/docs/{path...}", "/tenant1/{path...}", "/docs/..;x/tenant2"},
 		{"/docs/x{id}", "/tenant1/{id}/y", "/docs/x.."},
+		{"/docs/x/{id}", "/tenant1/{id}/y", "/docs/x/..%2F..%2Ftenant2"},
 		{"/docs/x{id}", "/tenant1/.{id}/y", "/docs/x."},
 	} {
 		app := dunlin.New(quiet)

@@ -88,9 +88,9 @@ func escapePath(path string) string {
 //
 // The query of the request is kept. Parameters are escaped for the path or the query, so that no
 // parameter can redirect to another host. target must contain the whole host, or begin with a single
-// slash. If the parameters make a path with dot segments, by escaped slashes, the answer is 404, because
-// the path would leave the folder of target. [dunlin.App.Rewrite] serves another path without a
-// redirect. RedirectTo panics for an invalid target.
+// slash. If the parameters make a path with dot segments, also between escaped slashes or backslashes or
+// before a semicolon, the answer is 404, because the path would leave the folder of target.
+// [dunlin.App.Rewrite] serves another path without a redirect. RedirectTo panics for an invalid target.
 func RedirectTo(target string) dunlin.Action {
 	if strings.HasPrefix(target, "//") {
 		panic(fmt.Sprintf("middleware: RedirectTo(%q): it begins with two slashes, which browsers parse as a host", target))
@@ -148,12 +148,17 @@ func RedirectTo(target string) dunlin.Action {
 	}
 }
 
-// hasDotSegment reports whether the path of a URL has a segment that clients resolve (RFC 3986 section 5.2.4).
+// separators replaces what some servers take for a slash.
+var separators = strings.NewReplacer("%2F", "/", "%2f", "/", `\`, "/", "%5C", "/", "%5c", "/")
+
+// hasDotSegment reports whether the path of a URL has a segment that clients resolve (RFC 3986 section 5.2.4), or that
+// servers resolve which decode the path first, or ignore the part of a segment after a semicolon.
 func hasDotSegment(location string) bool {
 	if end := strings.IndexAny(location, "?#"); end >= 0 {
 		location = location[:end]
 	}
-	for segment := range strings.SplitSeq(location, "/") {
+	for segment := range strings.SplitSeq(separators.Replace(location), "/") {
+		segment, _, _ = strings.Cut(segment, ";")
 		if strings.HasPrefix(segment, ".") || strings.HasPrefix(segment, "%") {
 			switch strings.ReplaceAll(strings.ToLower(segment), "%2e", ".") {
 			case ".", "..":
