@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/exchange"
+	"github.com/dunlinhttp/dunlin/internal/semantics"
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
@@ -80,16 +81,14 @@ func Empty() Response { return bare(http.StatusOK, exchange.Complete) }
 // NoContent answers 204.
 func NoContent() Response { return bare(http.StatusNoContent, exchange.Complete) }
 
-// Created answers 201 with location in the Location header and no body. For a body use
+// Created answers 201 with location in the Location header, encoded as by [Redirect], and no body. For a body use
 // JSON(v).Status(201).Header("Location", location).
-func Created(location string) Response {
-	return Empty().Status(http.StatusCreated).Header("Location", location)
-}
+func Created(location string) Response { return Redirect(location).Status(http.StatusCreated) }
 
-// Redirect answers 303 See Other: the client fetches location with GET. Status selects another redirect: 301 and 308 are
-// permanent, 307 and 308 keep the method.
+// Redirect answers 303 See Other: the client fetches location with GET. Bytes that a URI cannot contain, such as spaces,
+// are percent-encoded. Status selects another redirect: 301 and 308 are permanent, 307 and 308 keep the method.
 func Redirect(location string) Response {
-	return Empty().Status(http.StatusSeeOther).Header("Location", location)
+	return Empty().Status(http.StatusSeeOther).Header("Location", semantics.Reference(location))
 }
 
 // Status returns the response with another status code, 200 to 599. A response that reports a failure (see Err) keeps

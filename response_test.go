@@ -250,6 +250,28 @@ func TestStatusRange(t *testing.T) {
 	}
 }
 
+// A location is sent as a URI reference; one with a control character is a failure.
+func TestLocationIsAURIReference(t *testing.T) {
+	for location, want := range map[string]string{
+		"/items/1?a=b#c":             "/items/1?a=b#c",
+		"https://[::1]:80/a%2Fb":     "https://[::1]:80/a%2Fb",
+		"/items/ä b":                 "/items/%C3%A4%20b",
+		"/100%/%41":                  "/100%25/%41",
+		`/\example.com/{a|b}`:        "/%5Cexample.com/%7Ba%7Cb%7D",
+		"/a\r\nSet-Cookie: user=eve": "",
+	} {
+		for status, answer := range map[int]func(string) dunlin.Response{303: dunlin.Redirect, 201: dunlin.Created} {
+			if want == "" {
+				status = 500
+			}
+			w, _ := respondWith(t, func() dunlin.Response { return answer(location) })
+			if w.Code != status || w.Header().Get("Location") != want {
+				t.Errorf("%q: got %d, Location %q", location, w.Code, w.Header().Get("Location"))
+			}
+		}
+	}
+}
+
 // A failure keeps its status and media type when middleware changes the response, and must not be cached. It accepts headers
 // that do not describe the content.
 func TestFailureModifiers(t *testing.T) {

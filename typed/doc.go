@@ -80,7 +80,7 @@
 //	optional.go  values that may be absent    checks.go      calling Validate
 //	invalid.go   violations of a request      fault.go       declared errors
 //	result.go    converting Out to responses  results.go     None, Created, Accepted, Either
-//	location.go  encoding of Location         page.go        lists in pages, and their cursors
+//	page.go      lists in pages, and their cursors
 //	stream.go    sequences, lines, events     answers.go     all answers of an operation
 //	declare.go   declarations by middleware   undeclared.go  faults without a declaration
 //	security.go  requirements of callers      describe.go    contents of documents

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dunlinhttp/dunlin"
 	"github.com/dunlinhttp/dunlin/internal/schema"
+	"github.com/dunlinhttp/dunlin/internal/semantics"
 	"github.com/dunlinhttp/dunlin/negotiate"
 )
 
@@ -81,11 +82,7 @@ func located[T any](status int, get func(address) (string, *T), set func(address
 			if location == "" {
 				return resp
 			}
-			location, err := locationOf(location)
-			if err != nil {
-				return dunlin.Error(err)
-			}
-			return resp.Header("Location", location)
+			return resp.Header("Location", semantics.Reference(location))
 		},
 		receive: func(a *received, to address) error {
 			body := set(to, a.header.Get("Location"))
