@@ -61,8 +61,7 @@ type Conn struct {
 type Note uint8
 
 const (
-	// Parts: the connection has many parts (part.go). When the engine begins to drain, it calls Data for the connection, and the
-	// handler ends the connection when no work is left.
+	// Parts: the connection has a Protocol, and carries many requests at once (part.go).
 	Parts Note = 1 << iota
 
 	// Begun: the protocol is known, because a request has arrived. Before that the connection is new, and has more time when

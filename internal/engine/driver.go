@@ -19,8 +19,8 @@ type Driver struct {
 
 	// Scratch is the result of Handler.NewScratch for this driver. A worker has none until it serves a connection.
 	Scratch Scratch
-	// PartScratch belongs to the PartJobs of a worker. A PartJob finds the value that the previous one on the same worker has
-	// left, unless that is spent (PartScratch.Spent).
+	// PartScratch belongs to a Protocol, or on a worker to its PartJobs. A PartJob finds the value that the previous one on the same
+	// worker has left, unless that is spent (PartScratch.Spent).
 	PartScratch PartScratch
 
 	engine      *Engine
@@ -342,9 +342,9 @@ func (d *Driver) serveAll(c *Conn, in []byte) {
 		invariants.EndLoan(in[:n])
 		in = in[n:]
 		d.send(c)
-		if p != nil {
+		if p = c.protocol(); p != nil {
 			c.pendedSwitched(p)
-		} else if c.out != nil && c.out.bytes > memory.Small && c.Notes&Parts == 0 {
+		} else if c.out != nil && c.out.bytes > memory.Small {
 			d.engine.handler.Pended(d, c.out.bytes)
 		}
 		if c.flags&(flagCloseAfter|flagCloseNow) != 0 {

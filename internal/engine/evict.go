@@ -42,9 +42,9 @@ func (l *loop) makeConnRoom() {
 	for _, c := range l.conns {
 		switch {
 		case c == nil || c.state.Load() != atLoop || c.queued || c.out != nil || c.flags&busyFlags != 0:
-		case c.Notes&switched != 0: // its protocol decides how long it lasts
 		case c.Notes&Parts != 0:
 			parts = append(parts, c)
+		case c.Notes&switched != 0: // its protocol decides how long it lasts
 		case !c.idle() && c.deadline != 0 && c.Notes&Paused == 0:
 			slow = append(slow, c)
 		}

@@ -49,7 +49,7 @@ type Handler interface {
 	Refused(d *Driver, c *Conn, in []byte)
 
 	// Pended is called after a call of Data whose output the peer did not accept at once, with the number of bytes left, if
-	// that is more than memory.Small. It is not called for connections of many parts.
+	// that is more than memory.Small.
 	Pended(d *Driver, bytes int64)
 
 	// Abandoned is called when a call for c ended in a panic or in runtime.Goexit. cause is the value of the panic, nil for

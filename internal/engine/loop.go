@@ -454,7 +454,7 @@ func (l *loop) sweep(d *Driver, c *Conn) bool {
 		l.linger(c)
 		return true
 	}
-	if c.Notes&(Parts|switched) != 0 {
+	if c.Notes&switched != 0 {
 		l.woken(c)
 		return true
 	}

@@ -72,10 +72,9 @@ func (l *loop) passPart(d *Driver, epoch uint64, collected bool) {
 	l.e.keepRest(c, d.partRest())
 	d.chargeBuffers(max(held, 0))
 	if p := c.protocol(); p != nil {
-		if !collected {
-			p.Blocked(l.e.now())
+		if p.Blocked(d, l.e.now(), collected) {
+			d.enter()
 		}
-		d.enter()
 	} else if d.Scratch.Detached(collected) {
 		d.enter()
 	}
@@ -137,8 +136,8 @@ type PartJob interface {
 	Run(d *Driver)
 	// Abandoned is called with the same driver after Run has ended in a panic or in runtime.Goexit.
 	Abandoned(d *Driver)
-	// Overdue is called instead of Run if the job has waited in line for longer than Config.Limits.QueueTarget. It may be called
-	// on any goroutine and must not block.
+	// Overdue is called instead of Run if the job is not urgent and has waited in line for longer than Config.Limits.QueueTarget. It
+	// may be called on any goroutine and must not block.
 	Overdue()
 }
 

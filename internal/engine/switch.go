@@ -10,14 +10,14 @@ import (
 
 // A Protocol serves one connection in place of the engine's Handler after Conn.Switch. Its methods are called like the Handler's
 // methods of the same name, with these differences. Data is called only by drivers of loops, so application code in Data must be
-// between EnterPart and Leave. Data is also called when the peer has read pending output, and when the engine begins to drain; in
-// a drain the Protocol must end the connection itself. The connection counts as busy, and is never closed to free its descriptor.
+// between EnterPart and Leave. Data is also called when the engine begins to drain; in a drain the Protocol must end the connection
+// itself. The connection counts as busy. Without the note Parts, it is never closed to free its descriptor.
 type Protocol interface {
 	State
 
 	Data(d *Driver, c *Conn, in []byte) (consumed int)
 	End(d *Driver, c *Conn)
-	Timeout(d *Driver, c *Conn)
+	Timeout(d *Driver, c *Conn, in []byte)
 
 	// Evicted is called when there is no memory for the connection. It may append last output.
 	Evicted(d *Driver, c *Conn)
@@ -27,12 +27,14 @@ type Protocol interface {
 	// output. Data is called when the socket accepts more.
 	Unsent(n int) (takenBack int)
 
-	// Pended is called after a call of Data whose output the peer did not accept at once, with the number of bytes left.
-	Pended(bytes int64)
+	// Pended is called after a call of Data whose output the peer did not accept at once, with the number of bytes left. It
+	// reports whether Data must be called when the peer has accepted all of them.
+	Pended(bytes int64) (again bool)
 
-	// Blocked is called when code between EnterPart and Leave has lost its loop. The code still runs. now is the time on the
-	// engine's clock, in ns. Blocked may be called on any goroutine.
-	Blocked(now int64)
+	// Blocked is called when d has lost its loop between EnterPart and Leave. The code there may be running. now is the time on the
+	// engine's clock, in ns, and collected is as for Scratch.Detached. Blocked reports whether the code counts against
+	// Config.MaxWorkers. It may be called on any goroutine.
+	Blocked(d *Driver, now int64, collected bool) (waits bool)
 
 	// Abandoned is called when code between EnterPart and Leave ended in a panic, which is logged, or in runtime.Goexit.
 	Abandoned(d *Driver)
@@ -50,6 +52,14 @@ func (c *Conn) Switch(p Protocol) {
 	if d.detached {
 		c.flags |= flagAgain // a loop calls it
 	}
+}
+
+// SwitchAtOnce is Switch for a call of Data that has consumed nothing: p serves the input of that call. It returns the result
+// of p.Data, which the call of Data must return.
+func (d *Driver) SwitchAtOnce(c *Conn, p Protocol, in []byte) (consumed int) {
+	c.Proto = p
+	c.Notes |= switched
+	return d.dataSwitched(c, p, in)
 }
 
 // protocol returns the protocol to which the connection has switched, nil for none.
@@ -72,11 +82,10 @@ func (d *Driver) dataSwitched(c *Conn, p Protocol, in []byte) (n int) {
 	return n
 }
 
-// pendedSwitched informs a protocol of pending output, and arranges a call of Data when the peer has read it.
+// pendedSwitched informs a protocol of pending output, and arranges a call of Data if it requests one.
 func (c *Conn) pendedSwitched(p Protocol) {
-	if c.out != nil {
+	if c.out != nil && p.Pended(c.out.bytes) {
 		c.flags |= flagAgain
-		p.Pended(c.out.bytes)
 	}
 }
 

@@ -38,14 +38,14 @@ func (s *source) Unsent(n int) int {
 	return n
 }
 
-func (s *source) End(*engine.Driver, *engine.Conn)     {}
-func (s *source) Timeout(*engine.Driver, *engine.Conn) {}
-func (s *source) Evicted(*engine.Driver, *engine.Conn) {}
-func (s *source) Pended(int64)                         {}
-func (s *source) Blocked(int64)                        {}
-func (s *source) Abandoned(*engine.Driver)             {}
-func (s *source) Closed()                              { s.closed() }
-func (s *source) AccountSet() *memory.AccountSet       { return nil }
+func (s *source) End(*engine.Driver, *engine.Conn)             {}
+func (s *source) Timeout(*engine.Driver, *engine.Conn, []byte) {}
+func (s *source) Evicted(*engine.Driver, *engine.Conn)         {}
+func (s *source) Pended(int64) bool                            { return true }
+func (s *source) Blocked(*engine.Driver, int64, bool) bool     { return true }
+func (s *source) Abandoned(*engine.Driver)                     {}
+func (s *source) Closed()                                      { s.closed() }
+func (s *source) AccountSet() *memory.AccountSet               { return nil }
 
 // Output that a protocol takes back is not held by the engine, and is sent when the peer reads.
 func TestProtocolTakesBackOutput(t *testing.T) {

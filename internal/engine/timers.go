@@ -179,7 +179,7 @@ func (d *Driver) expire(c *Conn, now uint32) bool {
 func (d *Driver) timeOut(c *Conn) {
 	c.deadline = 0
 	if p := c.protocol(); p != nil {
-		p.Timeout(d, c)
+		p.Timeout(d, c, c.kept())
 	} else {
 		d.engine.handler.Timeout(d, c, c.kept())
 	}

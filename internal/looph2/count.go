@@ -5,15 +5,9 @@ package looph2
 import (
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
-
-// beginCount begins to count the requests of a call.
-func (sc *Scratch) beginCount(h *Handler, d *engine.Driver) {
-	sc.count.On, sc.count.Since = h.server.Counting.Load(), d.Arrived()
-}
 
 // outcome returns the outcome under which the request is counted.
 func (x *Wire) outcome(a *exchange.Answer) tally.Outcome {

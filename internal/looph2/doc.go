@@ -2,7 +2,7 @@
 // connection and the calls of the pipeline. Package http2 handles the frames; this package handles the streams' answers,
 // goroutines, memory and time.
 //
-//	handler.go  what loophttp calls               session.go  a connection: events in, frames out
+//	handler.go  settings and reused memory        session.go  a connection: events in, frames out
 //	stream.go   a request and its answer          run.go      running its action, here or elsewhere
 //	wire.go     what the pipeline calls           std.go      requests for standard handlers
 //	body.go     bodies that the action reads      sink.go     streamed answers

@@ -20,8 +20,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/request"
 )
 
-// A Handler serves HTTP/2 on connections on which another handler of the engine has recognized it. It serves one app. Its
-// methods are called like those of engine.Handler.
+// A Handler serves HTTP/2 for one app, on connections on which the engine's handler has recognized it.
 type Handler struct {
 	server *exchange.Server
 	limits http2.Limits
@@ -73,8 +72,9 @@ func (h *Handler) localOf(at netip.AddrPort) net.Addr {
 	return addr
 }
 
-// A Scratch is the memory that a driver reuses for this package. The zero value is ready.
-type Scratch struct {
+// A scratch is the memory that a driver carries for this package from call to call: engine.Driver.PartScratch. On a worker it has
+// only a wire.
+type scratch struct {
 	wire  *Wire      // allocated on first use; replaced when it moves to the background
 	pool  http2.Pool // its request is the present one's: it stays with an action that loses its loop
 	count request.Counter
@@ -82,107 +82,31 @@ type Scratch struct {
 	dated int64 // the second that date shows
 }
 
-// wireOf returns the wire for the next request.
-func (h *Handler) wireOf(sc *Scratch) *Wire {
-	if x := sc.wire; x != nil && !x.call.Ended() {
-		return x
+func scratchOf(d *engine.Driver) *scratch {
+	sc, _ := d.PartScratch.(*scratch)
+	if sc == nil {
+		sc = new(scratch)
+		d.PartScratch = sc
 	}
-	sc.wire = h.newWire()
+	return sc
+}
+
+// Spent implements [engine.PartScratch]: in builds with the race detector each request has a wire of its own.
+func (sc *scratch) Spent() bool { return sc.wire != nil && sc.wire.call.Ended() }
+
+// wireOf returns the wire for the next request of a driver.
+func (h *Handler) wireOf(d *engine.Driver) *Wire {
+	sc := scratchOf(d)
+	if sc.wire == nil || sc.wire.call.Ended() {
+		sc.wire = h.newWire()
+	}
 	return sc.wire
-}
-
-// wireOfWorker is wireOf for a worker.
-func (h *Handler) wireOfWorker(d *engine.Driver) *Wire {
-	x, _ := d.PartScratch.(*Wire)
-	if x == nil {
-		x = h.newWire()
-		d.PartScratch = x
-	}
-	return x
-}
-
-// Data reads input, answers requests, and sends as much as windows allow.
-func (h *Handler) Data(sc *Scratch, d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
-	s, _ := c.Proto.(*session)
-	if s == nil {
-		s = h.open(sc, d, c)
-	} else {
-		s.beginTurn(sc, d)
-	}
-	consumed, mine := s.work(in)
-	if !mine {
-		sc.count.Flush(d)
-		return 0
-	}
-	switch more := s.endTurn(consumed, len(in)); {
-	case more && s.visit.yields:
-		d.Later()
-	case more:
-		d.More()
-	}
-	return consumed
-}
-
-// Timeout does the work whose time has arrived.
-func (h *Handler) Timeout(sc *Scratch, d *engine.Driver, c *engine.Conn, in []byte) {
-	s, _ := c.Proto.(*session)
-	if s == nil {
-		return
-	}
-	s.beginTurn(sc, d)
-	s.expire()
-	if s.endTurn(0, len(in)) {
-		c.Wake()
-	}
-}
-
-// Refused ends a connection that holds too much, also before its first request.
-func (h *Handler) Refused(sc *Scratch, d *engine.Driver, c *engine.Conn) {
-	s, _ := c.Proto.(*session)
-	if s == nil {
-		s = h.open(sc, d, c)
-	} else {
-		s.beginTurn(sc, d)
-	}
-	s.h2.GoAway(true)
-	s.h2.DropBlock()
-	s.end() // frees the streams' memory before the connection has lingered
-	d.Out, s.h2.Out = s.h2.Out, nil
-}
-
-// Detached is called when another driver takes the loop from an action, or the action gives it up.
-func (h *Handler) Detached(sc *Scratch, collected bool) (waits bool) {
-	return sc.wire.detached(collected)
-}
-
-// Abandoned answers for an action that ended by runtime.Goexit, or by a panic of code that surrounds it. The connection may
-// belong to another driver.
-func (h *Handler) Abandoned(sc *Scratch, d *engine.Driver) {
-	sc.count.Flush(d)
-	x := sc.wire
-	x.d, x.job = nil, true // it has no loop to lose any more
-	if !d.Inline() || !x.call.Hooked() {
-		x.giveUpOn()
-		return
-	}
-	// A loop cannot be taken over here, so user code runs on another goroutine.
-	go func() {
-		defer x.h.recovered()
-		x.giveUpOn()
-	}()
 }
 
 // recovered logs a panic of user code that surrounds an action, on a goroutine without a driver.
 func (h *Handler) recovered() {
 	if cause := recover(); cause != nil {
 		h.server.Log.Error("panic while an answer was made", "panic", cause, "stack", string(debug.Stack()))
-	}
-}
-
-// Closed is called when the connection is over.
-func (h *Handler) Closed(c *engine.Conn) {
-	if s, ok := c.Proto.(*session); ok {
-		s.end()
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 // submit runs an action on a worker. It reads the body while it arrives.
 func (s *session) submit(own *stream) {
-	x := s.h.wireOf(s.sc)
+	x := s.h.wireOf(s.d)
 	x.use(s.d, own, &own.req, nil)
 	urgent := false
 	if x.find() {
@@ -60,11 +60,8 @@ type job stream
 
 // Prepare creates the wire of a worker.
 func (j *job) Prepare(d *engine.Driver) {
-	d.PartScratch = j.s.h.newWire()
+	d.PartScratch = &scratch{wire: j.s.h.newWire()}
 }
-
-// Spent implements [engine.PartScratch]: in builds with the race detector each request has a wire of its own.
-func (x *Wire) Spent() bool { return x.call.Ended() }
 
 // Run runs the job. The steps before and after the action are functions of their own: see engine/workers.go.
 func (j *job) Run(d *engine.Driver) {
@@ -75,7 +72,7 @@ func (j *job) Run(d *engine.Driver) {
 
 // Abandoned answers for an action that did not return.
 func (j *job) Abandoned(d *engine.Driver) {
-	if x, _ := d.PartScratch.(*Wire); x != nil && x.acting {
+	if x := scratchOf(d).wire; x != nil && x.acting {
 		x.giveUpOn()
 	}
 }
@@ -87,7 +84,7 @@ func (x *Wire) endJob(d *engine.Driver, a exchange.Answer) {
 	x.acted(&a)
 	x.acting = false
 	if x.toBackground {
-		d.PartScratch = nil
+		scratchOf(d).wire = nil
 		x.goToBackground(a)
 		return
 	}
@@ -107,7 +104,7 @@ func (j *job) begin(d *engine.Driver) *Wire {
 	if own.intake == streamed {
 		whole = nil
 	}
-	x := s.h.wireOfWorker(d)
+	x := s.h.wireOf(d)
 	x.use(d, own, &own.req, whole)
 	x.job = true
 	if x.since = own.begun; x.since == 0 {

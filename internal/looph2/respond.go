@@ -397,7 +397,7 @@ func (s *session) cut(own *stream) {
 
 // date returns the value of Date.
 func (s *session) date() string {
-	sc := s.sc
+	sc := scratchOf(s.d)
 	if now := s.d.Unix(); now != sc.dated {
 		sc.dated = now
 		sc.date = time.Unix(now, 0).UTC().Format(http.TimeFormat)

@@ -18,7 +18,7 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 		return true
 	}
 	d := s.d
-	x := s.h.wireOf(s.sc)
+	x := s.h.wireOf(s.d)
 	x.use(d, own, req, body)
 	s.mu.Lock()
 	own.action.on(start)
@@ -60,7 +60,7 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 		}
 	}
 	if x.toBackground {
-		s.sc.wire = nil
+		scratchOf(d).wire = nil
 		x.goToBackground(a)
 		return true
 	}
@@ -261,7 +261,7 @@ func (x *Wire) keepRequest() {
 // settle sends the answer of an action that has stayed on its loop.
 func (s *session) settle(x *Wire, a *exchange.Answer) {
 	own, route := x.own, x.s.Route
-	s.sc.count.Add(s.d, &route.Counts, x.outcome(a))
+	scratchOf(s.d).count.Add(s.d, &route.Counts, x.outcome(a))
 	if x.kept {
 		own.kept.Store(true)
 	}
@@ -367,7 +367,7 @@ type refusal struct {
 // refuse answers a request with a problem. If features may block, the answer is made elsewhere.
 func (s *session) refuse(own *stream, req *http2.Request, problem error, source exchange.Source) {
 	s.h.server.Refused.Add(1)
-	x := s.h.wireOf(s.sc)
+	x := s.h.wireOf(s.d)
 	x.use(s.d, own, req, nil)
 	x.setState()
 	x.call.Begin(req.Status == 0)
@@ -391,7 +391,7 @@ func (s *session) answerAlone(own *stream, x *Wire, r refusal) {
 		s.enqueue(own, true)
 		return
 	}
-	s.sc.count.Add(s.d, &x.s.Route.Counts, x.outcome(&r.answer))
+	scratchOf(s.d).count.Add(s.d, &x.s.Route.Counts, x.outcome(&r.answer))
 	a := x.call.Decorate(r.answer, r.source)
 	p := pending{answer: a, body: view.Bytes(a.Body), length: a.Announced(), is: true}
 	s.respond(own, &p, x)

@@ -42,9 +42,8 @@ type session struct {
 
 	local net.Addr // the server's side
 
-	// Valid during a call.
-	sc *Scratch
-	d  *engine.Driver
+	d       *engine.Driver // during a call
+	upgrade *Upgrade       // the request of HTTP/1.1 that is answered next, nil for none
 
 	since     int64 // when the connection began, or its last stream ended
 	partial   int64 // arrival of an incomplete frame, 0 for none
@@ -75,30 +74,105 @@ type session struct {
 	over      bool      // the connection has ended
 }
 
-// open begins a connection.
-func (h *Handler) open(sc *Scratch, d *engine.Driver, c *engine.Conn) *session {
-	s := &session{h: h, c: c, sc: sc, d: d, since: d.Now(), judged: d.Now()}
-	c.Proto = s
+// Open begins HTTP/2 on a connection. The result serves it from then on, see engine.Conn.Switch.
+func (h *Handler) Open(d *engine.Driver, c *engine.Conn) engine.Protocol {
+	return h.open(d, c)
+}
+
+func (h *Handler) open(d *engine.Driver, c *engine.Conn) *session {
+	s := &session{h: h, c: c, since: d.Now(), judged: d.Now(), served: int(c.Count)}
+	c.Notes |= engine.Parts
+	c.Count = 0 // from now on the engine counts requests there
 	s.local = h.localOf(c.LocalAddr())
-	s.h2.Init(&h.limits, &sc.pool, d.Out, d.Now())
-	d.Out = nil
+	s.h2.Init(&h.limits, &scratchOf(d).pool, d.Out, d.Now())
+	d.Out, s.h2.Out = s.h2.Out, nil
 	if prohibited(c.Suite()) {
 		s.h2.Prohibit()
 	}
 	if h.offenders.has(s.source(), s.since) {
 		s.h2.Distrust()
 	}
-	sc.beginCount(h, d)
 	return s
 }
 
+// Data reads input, answers requests, and sends as much as windows allow.
+func (s *session) Data(d *engine.Driver, _ *engine.Conn, in []byte) (consumed int) {
+	s.beginTurn(d)
+	consumed, mine := s.work(in)
+	if !mine {
+		scratchOf(d).count.Flush(d)
+		return 0
+	}
+	switch more := s.endTurn(consumed, len(in)); {
+	case more && s.visit.yields:
+		d.Later()
+	case more:
+		d.More()
+	}
+	return consumed
+}
+
+// End does nothing: the client cannot open windows any more, and Closed ends the streams.
+func (s *session) End(*engine.Driver, *engine.Conn) {}
+
+// Timeout does the work whose time has arrived.
+func (s *session) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
+	s.beginTurn(d)
+	s.expire()
+	if s.endTurn(0, len(in)) {
+		c.Wake()
+	}
+}
+
+// Evicted ends a connection that holds too much.
+func (s *session) Evicted(d *engine.Driver, _ *engine.Conn) {
+	s.beginTurn(d)
+	s.h2.GoAway(true)
+	s.h2.DropBlock()
+	s.end() // frees the streams' memory before the connection has lingered
+	d.Out, s.h2.Out = s.h2.Out, nil
+}
+
+// Unsent implements [engine.Protocol]: frames are not taken back, since they are counted in the windows.
+func (s *session) Unsent(int) int { return 0 }
+
+// Pended implements [engine.Protocol]: a session requests further calls itself.
+func (s *session) Pended(int64) bool { return false }
+
+// Blocked is called when another driver takes the loop from an action, or the action gives it up.
+func (s *session) Blocked(d *engine.Driver, _ int64, collected bool) (waits bool) {
+	return scratchOf(d).wire.detached(collected)
+}
+
+// Abandoned answers for an action that ended by runtime.Goexit, or by a panic of code that surrounds it. The connection may
+// belong to another driver.
+func (s *session) Abandoned(d *engine.Driver) {
+	sc := scratchOf(d)
+	sc.count.Flush(d)
+	x := sc.wire
+	x.d, x.job = nil, true // it has no loop to lose any more
+	if !d.Inline() || !x.call.Hooked() {
+		x.giveUpOn()
+		return
+	}
+	// A loop cannot be taken over here, so user code runs on another goroutine.
+	go func() {
+		defer x.h.recovered()
+		x.giveUpOn()
+	}()
+}
+
+// Closed is called when the connection is over.
+func (s *session) Closed() { s.end() }
+
 // beginTurn lends the driver's memory to the session.
-func (s *session) beginTurn(sc *Scratch, d *engine.Driver) {
-	s.sc, s.d = sc, d
+func (s *session) beginTurn(d *engine.Driver) {
+	sc := scratchOf(d)
+	s.d = d
 	s.h2.Adopt(&sc.pool)
 	s.h2.Out, d.Out = d.Out, nil
 	s.h2.Now = d.Now()
-	sc.beginCount(s.h, d)
+	sc.count.On, sc.count.Since = s.h.server.Counting.Load(), d.Arrived()
 }
 
 // work processes input, the inbox and output. mine is false when the connection belongs to another driver.
@@ -116,6 +190,11 @@ func (s *session) work(in []byte) (consumed int, mine bool) {
 	s.collect()
 	if s.d.Now()-s.judged >= s.h.tick {
 		s.judge()
+	}
+	if s.upgrade != nil {
+		if over, mine := s.beginUpgraded(); over || !mine {
+			return len(in), mine
+		}
 	}
 	spent := s.h2.Spent()
 	for s.visit.begin(); len(s.h2.Out) < maxTurnOutput; {
@@ -161,8 +240,8 @@ func (s *session) endTurn(consumed, had int) (more bool) {
 	full := len(s.h2.Out) >= maxTurnOutput
 	st, _ := s.h2.NextSender()
 	d.Out, s.h2.Out = s.h2.Out, nil
-	s.sc.count.Flush(d)
-	s.sc, s.d = nil, nil
+	scratchOf(d).count.Flush(d)
+	s.d = nil
 	left := consumed < had
 	return (full || st != nil || s.visit.over && left || s.visit.yields && left) && s.abuser == nil
 }

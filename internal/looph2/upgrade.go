@@ -11,29 +11,25 @@ import (
 type Upgrade struct {
 	Settings []byte // value of HTTP2-Settings, see http2.ValidSettings
 	Block    []byte // its fields, see http2.Block
-	Consumed int    // bytes of the call's input up to the end of the request
-	Given    int    // bytes of the call's input
 }
 
-// Upgrade begins HTTP/2 on a connection of HTTP/1.1. The output contains the 101 already.
-func (h *Handler) Upgrade(sc *Scratch, d *engine.Driver, c *engine.Conn, u Upgrade) {
-	s := h.open(sc, d, c)
-	s.served, c.Count = int(c.Count), 0 // the engine counts later requests
+// Upgrade is Open for a connection of HTTP/1.1, after the 101. The first call of Data answers the request.
+func (h *Handler) Upgrade(d *engine.Driver, c *engine.Conn, u Upgrade) engine.Protocol {
+	s := h.open(d, c)
+	s.upgrade = &u
+	return s
+}
+
+// beginUpgraded begins the request of the upgrade. It reports whether the connection is over, and whether it still belongs to the
+// driver.
+func (s *session) beginUpgraded() (over, mine bool) {
+	u := s.upgrade
+	s.upgrade = nil
 	begin := len(s.h2.Out)
 	ev, err := s.h2.Upgrade(u.Settings, u.Block)
-	switch {
-	case err != nil:
+	if err != nil {
 		s.fail(err, begin)
-	case ev.Kind != http2.NeedMore:
-		if !s.event(&ev, u.Consumed) {
-			sc.count.Flush(d)
-			return
-		}
-		s.pump()
+		return true, true
 	}
-	if s.endTurn(u.Consumed, u.Given) {
-		d.More()
-	} else if u.Consumed < u.Given {
-		d.Again()
-	}
+	return false, ev.Kind == http2.NeedMore || s.event(&ev, 0)
 }

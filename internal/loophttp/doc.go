@@ -13,7 +13,7 @@
 //	context.go    contexts of requests                   std.go       requests for standard handlers,
 //	deadlines.go  their deadlines                        stdbody.go   and their bodies
 //	late.go       answers for actions that exceed their timeout
-//	visit.go      time limit for a series of requests    parts.go     HTTP/2 connections, served by internal/looph2
+//	visit.go      time limit for a series of requests    protocol.go  HTTP/1.1 or HTTP/2 for a new connection
 //	upgrade.go    upgrades from HTTP/1.1 to HTTP/2
 //	switched.go   connections that have switched to another protocol, such as WebSocket
 //

@@ -88,12 +88,11 @@ func (h *handler) newWire() *wire {
 func (h *handler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed int) {
 	x := d.Scratch.(*wire)
 	if c.Notes&engine.Begun == 0 {
-		if wait := h.find(x, d, c, in); wait {
+		if p, wait := h.find(x, d, c, in); wait {
 			return 0
+		} else if p != nil {
+			return d.SwitchAtOnce(c, p, in)
 		}
-	}
-	if c.Notes&engine.Parts != 0 {
-		return x.serveParts(d, c, in)
 	}
 	if invariants.Enabled {
 		x = x.renewed(d)
@@ -171,9 +170,6 @@ const (
 
 // EOF ends a connection whose client has closed its sending side. All complete requests have been answered.
 func (h *handler) EOF(d *engine.Driver, c *engine.Conn, in []byte) {
-	if c.Notes&engine.Parts != 0 {
-		return // the client cannot open windows any more: Closed ends the streams
-	}
 	if u, ok := c.Proto.(*unfinished); ok && u.complete {
 		x := d.Scratch.(*wire)
 		x.use(d, c)
@@ -185,10 +181,6 @@ func (h *handler) EOF(d *engine.Driver, c *engine.Conn, in []byte) {
 
 // Timeout answers 408 to a client that is too slow with a head or a small body. The engine closes idle connections silently.
 func (h *handler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
-	if c.Notes&engine.Parts != 0 {
-		h.h2.Timeout(d.Scratch.(*wire).parts(), d, c, in)
-		return
-	}
 	u, ok := c.Proto.(*unfinished)
 	if !ok {
 		return
@@ -213,9 +205,6 @@ func (h *handler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 // Detached counts a request whose action blocks as in flight. The BlockingStat of its route records the wait at once, not only after
 // the action returns. Streamed responses that leave the loop, even midway, make later ones of the route start outside it.
 func (x *wire) Detached(collected bool) (waits bool) {
-	if x.inParts {
-		return x.handler.h2.Detached(x.h2, collected)
-	}
 	if x.phase.Routing() {
 		x.inFlight.Begin(x.count.On, &x.handler.server.Unmatched.Counts) // the request is not routed yet
 		return true
@@ -238,11 +227,11 @@ func (x *wire) Detached(collected bool) (waits bool) {
 func (h *handler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
 	x := d.Scratch.(*wire)
 	if c.Notes&engine.Begun == 0 && c.Secure() {
-		h.find(x, d, c, in) // the first TLS record is incomplete
-	}
-	if c.Notes&engine.Parts != 0 {
-		h.h2.Refused(x.parts(), d, c)
-		return
+		if p, _ := h.find(x, d, c, in); p != nil { // the first TLS record is incomplete
+			c.Switch(p)
+			p.Evicted(d, c)
+			return
+		}
 	}
 	x.use(d, c)
 	x.count.Since = d.Now()
@@ -271,10 +260,6 @@ func (h *handler) Pended(d *engine.Driver, bytes int64) {
 // elsewhere.
 func (h *handler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 	x := d.Scratch.(*wire)
-	if x.inParts {
-		h.h2.Abandoned(x.h2, d)
-		return
-	}
 	x.use(d, c)
 	x.closeStdBody()
 	x.inFlight.End()
@@ -299,10 +284,6 @@ func (h *handler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 
 // Closed releases the unfinished request of a connection.
 func (h *handler) Closed(c *engine.Conn) {
-	if c.Notes&engine.Parts != 0 {
-		h.h2.Closed(c)
-		return
-	}
 	if u, ok := c.Proto.(*unfinished); ok {
 		c.Proto = nil
 		u.release()

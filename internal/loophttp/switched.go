@@ -89,7 +89,7 @@ func (s *switched) output(d *engine.Driver) {
 
 func (s *switched) End(*engine.Driver, *engine.Conn) { s.p.End() }
 
-func (s *switched) Timeout(d *engine.Driver, _ *engine.Conn) {
+func (s *switched) Timeout(d *engine.Driver, _ *engine.Conn, _ []byte) {
 	s.p.Timeout(d)
 	s.output(d)
 }
@@ -99,9 +99,20 @@ func (s *switched) Evicted(d *engine.Driver, _ *engine.Conn) {
 	s.output(d)
 }
 
-func (s *switched) Unsent(n int) int   { return s.p.Unsent(n) }
-func (s *switched) Pended(bytes int64) { _ = s.p.Pending(bytes) }
-func (s *switched) Blocked(now int64)  { s.p.Blocked(now) }
+func (s *switched) Unsent(n int) int { return s.p.Unsent(n) }
+
+// Pended implements [engine.Protocol]: the protocol continues when the client has read.
+func (s *switched) Pended(bytes int64) (again bool) {
+	_ = s.p.Pending(bytes)
+	return true
+}
+
+func (s *switched) Blocked(_ *engine.Driver, now int64, collected bool) (waits bool) {
+	if !collected {
+		s.p.Blocked(now)
+	}
+	return true
+}
 
 // Group implements [engine.State]: the connection has no parts with accounts.
 func (s *switched) AccountSet() *memory.AccountSet { return nil }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/http1"
 	"github.com/dunlinhttp/dunlin/internal/http2"
 	"github.com/dunlinhttp/dunlin/internal/looph2"
@@ -17,12 +16,12 @@ import (
 
 // upgrade switches to HTTP/2 if the request requests it as in RFC 7540, section 3.2: with h2c in Upgrade and one
 // HTTP2-Settings, both named by Connection. Connection may name no other field except keep-alive: other named fields apply
-// only to this connection, which a request of HTTP/2 cannot express. after is the input following the head.
+// only to this connection, which a request of HTTP/2 cannot express.
 //
 // Some such requests are answered in HTTP/1.1 instead, as by a server without HTTP/2: those with a body, which would have to
 // be read first; with malformed settings; during a shutdown; from a client that wants the connection closed; and requests
 // that HTTP/2 would interpret differently or refuse as too large.
-func (x *wire) upgrade(after []byte) bool {
+func (x *wire) upgrade() bool {
 	h, d, c := &x.head, x.d, x.c
 	if !h.Upgrade || c.Secure() || !d.Inline() || d.Draining() || !h.KeepAlive || len(h.Host()) == 0 || string(h.MethodBytes()) == http.MethodConnect {
 		return false
@@ -43,11 +42,7 @@ func (x *wire) upgrade(after []byte) bool {
 		return false
 	}
 	d.Out = append(d.Out, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"...)
-	c.Notes |= engine.Parts
-	x.count.Flush(x.d)
-	x.inParts = true
-	x.handler.h2.Upgrade(x.parts(), d, c, looph2.Upgrade{Settings: settings, Block: block.Bytes, Consumed: x.given - len(after), Given: x.given})
-	x.inParts = false
+	c.Switch(x.handler.h2.Upgrade(d, c, looph2.Upgrade{Settings: settings, Block: block.Bytes}))
 	return true
 }
 

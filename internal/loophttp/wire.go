@@ -14,7 +14,6 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
-	"github.com/dunlinhttp/dunlin/internal/looph2"
 	"github.com/dunlinhttp/dunlin/internal/request"
 	"github.com/dunlinhttp/dunlin/internal/semantics"
 	"github.com/dunlinhttp/dunlin/internal/view"
@@ -70,11 +69,9 @@ type wire struct {
 	count    request.Counter
 	inFlight request.InFlight
 
-	h2          *looph2.Scratch // allocated on demand
-	inParts     bool            // the current call serves streams of HTTP/2
-	named       bool            // names belongs to head
-	closeVisits uint8           // remaining visits in which the clock is read after each request, see visit.go
-	claims      int32           // calls of claim minus calls of unclaim: while positive, the timeout cannot take the connection
+	named       bool  // names belongs to head
+	closeVisits uint8 // remaining visits in which the clock is read after each request, see visit.go
+	claims      int32 // calls of claim minus calls of unclaim: while positive, the timeout cannot take the connection
 }
 
 // A bodySource is where the action of a request reads its body.
@@ -117,7 +114,7 @@ func (x *wire) serveNext(in []byte) (n int, next progress) {
 		u.release()
 	}
 	if !x.head.HasBody() {
-		if x.handler.upgrades && x.upgrade(in[n:]) {
+		if x.handler.upgrades && x.upgrade() {
 			return n, changedProtocol
 		}
 		return x.serveWhole(in, n, nil)
