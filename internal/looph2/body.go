@@ -94,6 +94,13 @@ type bodyReader struct {
 // Bound limits the bytes that are read, see [exchange.Gathered].
 func (r *bodyReader) Bound(limit int64) { r.limit = min(r.limit, limit) }
 
+// Discard discards the rest of the body while it arrives.
+func (r *bodyReader) Discard() {
+	r.own.s.mu.Lock()
+	defer r.own.s.mu.Unlock()
+	r.own.discard()
+}
+
 func (r *bodyReader) Read(p []byte) (int, error) {
 	if r.err != nil || len(p) == 0 {
 		return 0, r.err
@@ -208,7 +215,7 @@ func (own *stream) unreadable() error {
 		return own.noMemory()
 	case own.cut != nil:
 		return own.cut
-	case own.reading.passed():
+	case own.reading.Passed():
 		return server.BodyCut(os.ErrDeadlineExceeded)
 	case own.answer.canceled() || own.action >= returned:
 		return server.BodyCut(io.ErrUnexpectedEOF)

@@ -9,11 +9,6 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/tally"
 )
 
-// outcome returns the outcome under which the request is counted.
-func (x *Wire) outcome(a *exchange.Answer) tally.Outcome {
-	return x.s.Outcome(a, x.h.server.Secure(x))
-}
-
 // countInFlight counts the present request as in flight.
 func (x *Wire) countInFlight(counts *exchange.RouteCounts) {
 	x.inFlight.Begin(x.h.server.Counting.Load(), counts)

@@ -9,8 +9,8 @@
 //	respond.go  sending                           late.go     timeouts of actions
 //	slow.go     slow clients                      memory.go   charging the memory of a stream
 //	drain.go    the end of a connection           count.go    counting by route
-//	room.go     reservations for answers          visit.go    turns of other connections
-//	abuse.go    clients that send too much        job.go      running an action on a worker
+//	room.go     reservations for answers          job.go      running an action on a worker
+//	abuse.go    clients that send too much
 //	backlog.go  clients that request more than they take
 //	unread.go   bytes between a stream's goroutine and the loop
 //	flow.go     state of streamed bodies and answers only

@@ -4,7 +4,6 @@ package looph2
 
 import (
 	"context"
-	"fmt"
 	"hash/maphash"
 	"net"
 	"net/http"
@@ -54,7 +53,7 @@ func NewHandler(s *exchange.Server, base context.Context) *Handler {
 	if bound := s.Budget.Bound(); bound > 0 {
 		h.limits.StreamWindow = int(min(max(bound/firstShare, 16<<10), int64(h.limits.StreamWindow)))
 	}
-	h.late = s.Pipeline.NotNow(fmt.Sprintf("the server is overloaded: requests waited longer than %v", s.QueueTarget))
+	h.late = request.Overdue(s)
 	h.tick = int64(min(max(min(s.BodyTimeout, s.WriteTimeout)/8, 50*time.Millisecond), 5*time.Second))
 	return h
 }
@@ -92,12 +91,12 @@ func scratchOf(d *engine.Driver) *scratch {
 }
 
 // Spent implements [engine.PartScratch]: in builds with the race detector each request has a wire of its own.
-func (sc *scratch) Spent() bool { return sc.wire != nil && sc.wire.call.Ended() }
+func (sc *scratch) Spent() bool { return sc.wire != nil && sc.wire.Call.Ended() }
 
 // wireOf returns the wire for the next request of a driver.
 func (h *Handler) wireOf(d *engine.Driver) *Wire {
 	sc := scratchOf(d)
-	if sc.wire == nil || sc.wire.call.Ended() {
+	if sc.wire == nil || sc.wire.Call.Ended() {
 		sc.wire = h.newWire()
 	}
 	return sc.wire

@@ -15,7 +15,7 @@ func (s *session) submit(own *stream) {
 	x.use(s.d, own, &own.req, nil)
 	urgent := false
 	if x.find() {
-		own.route, urgent = x.s.Route, x.s.Route.Critical
+		own.route, urgent = x.State.Route, x.State.Route.Critical
 		if s.d.Overdue() && !urgent {
 			own.intake.on(refuse)
 			s.shed(own, x)
@@ -23,7 +23,7 @@ func (s *session) submit(own *stream) {
 		}
 	}
 	wait := own.route != nil && s.mustWaitInBacklog(own, own.route)
-	x.call.End()
+	x.Call.End()
 	s.mu.Lock()
 	own.intake.on(streamBody)
 	b := &own.flows().in
@@ -66,13 +66,13 @@ func (j *job) Prepare(d *engine.Driver) {
 // Run runs the job. The steps before and after the action are functions of their own: see engine/workers.go.
 func (j *job) Run(d *engine.Driver) {
 	if x := j.begin(d); x != nil {
-		x.endJob(d, x.call.Run())
+		x.endJob(d, x.Call.Run())
 	}
 }
 
 // Abandoned answers for an action that did not return.
 func (j *job) Abandoned(d *engine.Driver) {
-	if x := scratchOf(d).wire; x != nil && x.acting {
+	if x := scratchOf(d).wire; x != nil && x.runs == acting {
 		x.giveUpOn()
 	}
 }
@@ -82,12 +82,12 @@ func (j *job) Abandoned(d *engine.Driver) {
 //go:noinline
 func (x *Wire) endJob(d *engine.Driver, a exchange.Answer) {
 	x.acted(&a)
-	x.acting = false
-	if x.toBackground {
+	if x.runs == leaving {
 		scratchOf(d).wire = nil
 		x.goToBackground(a)
 		return
 	}
+	x.runs = away
 	x.deliverAnswer(&a)
 }
 
@@ -106,31 +106,31 @@ func (j *job) begin(d *engine.Driver) *Wire {
 	}
 	x := s.h.wireOf(d)
 	x.use(d, own, &own.req, whole)
-	x.job = true
+	x.runs = away
 	if x.since = own.begun; x.since == 0 {
 		x.since = d.Now()
 	}
 	if r := own.refusal; r != nil {
 		x.setState()
-		x.call.Begin(own.req.Status == 0)
+		x.Call.Begin(own.req.Status == 0)
 		if r.route != nil {
-			x.s.Route = r.route
+			x.State.Route = r.route
 		}
 		a := r.answer
 		x.guarded(func() {
-			a = x.call.Decorate(a, r.source)
+			a = x.Call.Decorate(a, r.source)
 			x.observe(&a)
 		})
 		x.deliverAnswer(&a)
 		return nil
 	}
 	if !x.find() {
-		x.guarded(func() { x.call.FindCarefully(view.String(x.req.Authority())) })
+		x.guarded(func() { x.Call.FindCarefully(view.String(x.req.Authority())) })
 	}
-	own.route = x.s.Route
-	x.countInFlight(&x.s.Route.Counts)
+	own.route = x.State.Route
+	x.countInFlight(&x.State.Route.Counts)
 	x.startTimeout()
-	x.acting = true
+	x.runs = acting
 	return x
 }
 
@@ -160,17 +160,14 @@ func (j *job) Overdue() {
 		}
 		s.h.server.Shed.Add(admission.QueueTime)
 		a := s.h.late
-		if own.refusal != nil {
-			a = own.refusal.answer
-		}
 		x := s.h.newWire()
 		x.use(nil, own, &own.req, nil)
-		x.since, x.job = own.begun, true
+		x.since, x.runs = own.begun, away
 		if !x.find() {
-			x.call.Begin(true)
+			x.Call.Begin(true)
 		}
 		x.guarded(func() {
-			a = x.call.Decorate(a, exchange.FromOverload)
+			a = x.Call.Decorate(a, exchange.FromOverload)
 			x.observe(&a)
 		})
 		x.deliverAnswer(&a)

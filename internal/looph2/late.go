@@ -29,7 +29,7 @@ type limit struct {
 func (x *Wire) detached(collected bool) (waits bool) {
 	own := x.own
 	own.kept.Store(true)
-	if x.phase.Routing() {
+	if x.Phase.Routing() {
 		x.countInFlight(&x.h.server.Unmatched.Counts) // its route is not known yet
 		return true
 	}
@@ -39,23 +39,23 @@ func (x *Wire) detached(collected bool) (waits bool) {
 		own.holdInput()
 	}
 	own.s.mu.Unlock()
-	route := x.s.Route
+	route := x.State.Route
 	x.countInFlight(&route.Counts)
 	switch {
 	case route.NoRoute:
-	case x.phase.Producing():
+	case x.Phase.Producing():
 		route.Streams.TakenOver(collected, x.now())
 	default:
 		route.Counts.Takeovers.Add(1)
 		route.Blocking.TakenOver(collected, x.now())
 	}
 	x.startTimeout()
-	return !x.phase.Answering()
+	return !x.Phase.Answering()
 }
 
 // startTimeout sets the timer of a route with a timeout.
 func (x *Wire) startTimeout() {
-	timeout := x.s.Route.Timeout
+	timeout := x.State.Route.Timeout
 	if timeout <= 0 {
 		return
 	}
@@ -125,9 +125,9 @@ func (own *stream) expire() {
 	x.req.CopyTo(copied)
 	y.req, y.since, y.clock = copied, x.since, x.clock
 	y.setState()
-	y.call.Begin(true)
-	y.s.Route = x.s.Route
-	y.call.InheritFrom(x.call)
+	y.Call.Begin(true)
+	y.State.Route = x.State.Route
+	y.Call.InheritFrom(x.Call)
 	x.inFlight.End()
 	timeout := own.timeout
 	own.trimReservation(0) // the answer of the action is dropped
@@ -136,12 +136,12 @@ func (own *stream) expire() {
 	if timeout != nil {
 		timeout.End(context.DeadlineExceeded)
 	}
-	a := s.h.server.Pipeline.Late(y.s.Route)
-	y.countElsewhere(&y.s.Route.Counts, y.outcome(&a))
+	a := s.h.server.Pipeline.Late(y.State.Route)
+	y.countElsewhere(&y.State.Route.Counts, y.Outcome(s.h.server, &a))
 	defer func() { own.answerLate(y, &a) }() // deferred, since a feature may end this goroutine
-	a = y.call.Decorate(a, exchange.FromTimeout)
-	if y.s.Watched {
-		y.call.Observe(a, y.took())
+	a = y.Call.Decorate(a, exchange.FromTimeout)
+	if y.State.Watched {
+		y.Call.Observe(a, y.took())
 	}
 }
 
@@ -149,7 +149,7 @@ func (own *stream) expire() {
 func (own *stream) answerLate(y *Wire, a *exchange.Answer) {
 	s := own.s
 	p := pending{answer: *a, body: y.keepBody(a, view.Bytes(a.Body)), length: a.Announced(), is: true}
-	y.call.End()
+	y.Call.End()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own.setComplete(p)

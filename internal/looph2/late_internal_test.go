@@ -4,6 +4,7 @@ package looph2
 
 import (
 	"context"
+	"net"
 	"testing"
 	"time"
 
@@ -13,13 +14,15 @@ import (
 // A context that an action creates at the timeout, but before the stream is marked late, is cancelled too.
 func TestContextCreatedAtTimeout(t *testing.T) {
 	own := &stream{s: new(session), flow: &still, resting: &nothing}
-	x := &Wire{own: own, s: &exchange.State{Route: &exchange.Route{Timeout: time.Second}}}
+	x := &Wire{own: own}
+	x.State = &exchange.State{Route: &exchange.Route{Timeout: time.Second}}
 	if x.isLate() {
 		t.Fatal("it is late")
 	}
 	own.action = late // here the timer fires, and finds no context
-	x.makeTimedContext(context.Background())
-	if err := x.ctx.Err(); err != context.DeadlineExceeded {
+	x.MakeContext(context.Background(), new(net.UnixAddr), true, time.Second)
+	x.noteContext()
+	if err := x.Context().Err(); err != context.DeadlineExceeded {
 		t.Errorf("the context: %v", err)
 	}
 }

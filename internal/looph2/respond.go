@@ -189,9 +189,9 @@ func (s *session) respond(own *stream, p *pending, x *Wire) {
 func (x *Wire) keepBody(a *exchange.Answer, body []byte) []byte {
 	text := view.String(body)
 	switch {
-	case view.Within(text, x.s.Payload) && len(text) > 0 && cap(x.s.Payload) > exchange.KeptPayload:
-		return x.call.DetachBody(text)
-	case view.Within(text, x.s.Payload), view.Within(text, x.s.Whole), view.Within(text, x.whole.Bytes):
+	case view.Within(text, x.State.Payload) && len(text) > 0 && cap(x.State.Payload) > exchange.KeptPayload:
+		return x.Call.DetachBody(text)
+	case view.Within(text, x.State.Payload), view.Within(text, x.State.Whole), view.Within(text, x.whole.Bytes):
 		return append([]byte(nil), body...)
 	case a.OwnsBody():
 		return a.Own().Buf[:len(body)]

@@ -13,7 +13,7 @@ func (own *stream) left(n int64) {
 // Otherwise many could begin at once before any of them is known to hold memory. Long-lived answers mostly hold nothing.
 func (x *Wire) charge(lasts, inline bool) {
 	own := x.own
-	if !lasts && inline && !x.toBackground {
+	if !lasts && inline && x.runs != leaving {
 		return
 	}
 	own.s.mu.Lock()

@@ -25,11 +25,11 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 	s.mu.Unlock()
 	found := x.find()
 	if !found && !x.findWatched(consumed) {
-		x.job = true // it has no loop
+		x.runs = away
 		x.settleDetached(x.act())
 		return false
 	}
-	route := x.s.Route
+	route := x.State.Route
 	switch {
 	case d.Overdue() && !route.Critical:
 		s.shed(own, x)
@@ -39,13 +39,13 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 		s.keepForWorker(own, x, req, body)
 		s.putOff(own)
 		return true
-	case x.tooSlowForLoop():
+	case x.TooSlowForLoop(d):
 		s.sendToWorker(own, x, req, body)
 		return true
 	}
 	own.route = route
 	d.Out, s.h2.Out = s.h2.Out, nil
-	s.visit.acted++
+	s.visit.Served++
 	d.EnterPart(consumed)
 	a := x.act()
 	if !d.Leave() {
@@ -55,11 +55,11 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 	s.h2.Out, d.Out = d.Out, nil
 	if !route.NoRoute {
 		route.Blocking.Stayed(x.waited, d.Now())
-		if x.producedInline {
-			route.Streams.Stayed(x.streamWaited, d.Now())
+		if x.made != madeAway {
+			route.Streams.Stayed(x.made == madeSlowly, d.Now())
 		}
 	}
-	if x.toBackground {
+	if x.runs == leaving {
 		scratchOf(d).wire = nil
 		x.goToBackground(a)
 		return true
@@ -71,7 +71,7 @@ func (s *session) serve(own *stream, req *http2.Request, body []byte, consumed i
 // sendToWorker runs the action on a worker.
 func (s *session) sendToWorker(own *stream, x *Wire, req *http2.Request, body []byte) {
 	s.keepForWorker(own, x, req, body)
-	s.enqueue(own, x.s.Route.Critical)
+	s.enqueue(own, x.State.Route.Critical)
 }
 
 // keepForWorker moves the request to the stream.
@@ -90,14 +90,14 @@ func (s *session) keepForWorker(own *stream, x *Wire, req *http2.Request, body [
 func (x *Wire) findWatched(consumed int) bool {
 	s, d := x.own.s, x.d
 	d.Out, s.h2.Out = s.h2.Out, nil
-	x.phase.Routes(true)
+	x.Phase.Routes(true)
 	d.EnterPart(consumed)
-	x.guarded(func() { x.call.FindCarefully(view.String(x.req.Authority())) })
+	x.guarded(func() { x.Call.FindCarefully(view.String(x.req.Authority())) })
 	stayed := d.Leave()
-	x.phase.Routes(false)
+	x.Phase.Routes(false)
 	if !stayed {
 		x.inFlight.End()
-		x.countInFlight(&x.s.Route.Counts)
+		x.countInFlight(&x.State.Route.Counts)
 		x.startTimeout()
 		return false
 	}
@@ -105,22 +105,16 @@ func (x *Wire) findWatched(consumed int) bool {
 	return true
 }
 
-// tooSlowForLoop reports whether the request belongs to a route that is known to block.
-func (x *Wire) tooSlowForLoop() bool {
-	route := x.s.Route
-	return !route.NoRoute && route.Blocking.Suspect() && route.Blocking.ToWorker(x.d, route.Critical)
-}
-
 // act runs the action, and carries out the rest of its answer. For an answer to be carried out elsewhere it returns one of the
-// kind Later, and sets toBackground.
+// kind Later, and sets runs to leaving.
 func (x *Wire) act() (a exchange.Answer) {
 	x.guarded(func() { a = x.actNow() })
 	return a
 }
 
 func (x *Wire) actNow() exchange.Answer {
-	x.d.Watch(x.s.Route.Blocking.Watched())
-	a := x.call.Run()
+	x.d.Watch(x.State.Route.Blocking.Watched())
+	a := x.Call.Run()
 	x.waited = x.d.Waited()
 	x.acted(&a)
 	return a
@@ -132,19 +126,24 @@ func (x *Wire) actNow() exchange.Answer {
 func (x *Wire) acted(a *exchange.Answer) {
 	if a.Kind() == exchange.Later {
 		inline := x.d != nil && x.d.Inline()
-		if x.mayMove() && (a.Own().Lasts || inline && !x.s.Route.NoRoute && x.s.Route.Streams.Blocking(x.d.Now())) {
-			x.toBackground = true
+		if x.mayMove() && (a.Own().Lasts || inline && !x.State.Route.NoRoute && x.State.Route.Streams.Blocking(x.d.Now())) {
+			x.runs = leaving
 		}
-		if x.charge(a.Own().Lasts, inline); x.toBackground {
+		if x.charge(a.Own().Lasts, inline); x.runs == leaving {
 			return
 		}
-		x.phase.Produces(inline)
+		x.Phase.Produces(inline)
 		if inline {
-			x.d.Watch(x.s.Route.Streams.Watched())
+			x.d.Watch(x.State.Route.Streams.Watched())
 		}
-		*a = x.call.Produce(*a)
-		x.producedInline, x.streamWaited = inline, inline && x.d.Waited()
-		x.phase.Produces(false)
+		*a = x.Call.Produce(*a)
+		if inline {
+			x.made = madeHere
+			if x.d.Waited() {
+				x.made = madeSlowly
+			}
+		}
+		x.Phase.Produces(false)
 	}
 	x.observe(a)
 }
@@ -152,23 +151,23 @@ func (x *Wire) acted(a *exchange.Answer) {
 // carryOut makes an answer that is made while it is sent, on a goroutine that has no loop.
 func (x *Wire) carryOut(a exchange.Answer) (made exchange.Answer) {
 	x.guarded(func() {
-		made = x.call.Produce(a)
+		made = x.Call.Produce(a)
 		x.observe(&made)
 	})
 	return made
 }
 
 func (x *Wire) observe(a *exchange.Answer) {
-	x.closeStdBody()
-	if x.s.Watched && x.answers() {
-		x.call.Observe(*a, x.took())
+	x.CloseBody()
+	if x.State.Watched && x.answers() {
+		x.Call.Observe(*a, x.took())
 	}
 }
 
 // guarded calls f, which runs user code. If that code ends its goroutine (runtime.Goexit), the request is answered with 500:
 // here or, where there is a loop, in Handler.Abandoned.
 func (x *Wire) guarded(f func()) {
-	if !x.job {
+	if x.runs == onLoop {
 		f()
 		return
 	}
@@ -185,9 +184,9 @@ func (x *Wire) guarded(f func()) {
 // giveUpOn delivers an answer for an action that ended its goroutine. Which driver has the loop now is not known.
 func (x *Wire) giveUpOn() {
 	server := x.h.server
-	server.Log.Error("an action ended its goroutine instead of returning", "route", x.s.Route.Pattern)
+	server.Log.Error("an action ended its goroutine instead of returning", "route", x.State.Route.Pattern)
 	a := server.Pipeline.Answer(server.Pipeline.Problem(http.StatusInternalServerError, "", nil))
-	x.closeStdBody()
+	x.CloseBody()
 	own := x.own
 	own.kept.Store(true)
 	late := !x.answers()
@@ -202,30 +201,29 @@ func (x *Wire) giveUpOn() {
 		a.Release()
 		a = exchange.Bare(0, exchange.Abort)
 	} else if !late {
-		a = x.call.Decorate(a, exchange.FromPanic)
+		a = x.Call.Decorate(a, exchange.FromPanic)
 	}
-	if x.s.Watched && !late {
-		x.call.Observe(a, x.took())
+	if x.State.Watched && !late {
+		x.Call.Observe(a, x.took())
 	}
 }
 
 // mayMove reports whether the rest of the request does not need the memory in which it arrived.
 func (x *Wire) mayMove() bool {
-	return x.std == nil && x.own.intake != streamed && (len(x.whole.Bytes) == 0 || !x.s.Viewed)
+	return !x.HasStd() && x.own.intake != streamed && (len(x.whole.Bytes) == 0 || !x.State.Viewed)
 }
 
 // goToBackground carries out a long-lived response on a goroutine of its own, with an almost empty stack. The wire does not
 // belong to its driver any more.
 func (x *Wire) goToBackground(a exchange.Answer) {
-	x.toBackground = false
 	x.keepRequest()
-	x.d, x.job = nil, true
+	x.d, x.runs = nil, away
 	x.own.kept.Store(true)
 	x.own.s.mu.Lock()
 	x.own.background = true
 	x.own.holdInput()
 	if !x.own.action.isLate() { // else it was answered already, and is not in flight any more
-		x.countInFlight(&x.s.Route.Counts)
+		x.countInFlight(&x.State.Route.Counts)
 	}
 	x.own.s.mu.Unlock()
 	x.startTimeout()
@@ -238,7 +236,7 @@ func (x *Wire) goToBackground(a exchange.Answer) {
 
 // keepRequest copies head and body to memory of the stream.
 func (x *Wire) keepRequest() {
-	own, st := x.own, x.s
+	own, st := x.own, x.State
 	if x.req != &own.req {
 		viewed := view.Within(st.Path, x.req.Path())
 		x.req.CopyTo(&own.req)
@@ -250,7 +248,7 @@ func (x *Wire) keepRequest() {
 	}
 	if len(x.whole.Bytes) > 0 {
 		body := append([]byte(nil), x.whole.Bytes...)
-		x.whole.Move(body)
+		x.MoveBody(&x.whole, body)
 		x.own.here = body // the basis of its charge
 		if st.Loaded {
 			st.Whole = body
@@ -260,8 +258,8 @@ func (x *Wire) keepRequest() {
 
 // settle sends the answer of an action that has stayed on its loop.
 func (s *session) settle(x *Wire, a *exchange.Answer) {
-	own, route := x.own, x.s.Route
-	scratchOf(s.d).count.Add(s.d, &route.Counts, x.outcome(a))
+	own, route := x.own, x.State.Route
+	scratchOf(s.d).count.Add(s.d, &route.Counts, x.Outcome(x.h.server, a))
 	if x.kept {
 		own.kept.Store(true)
 	}
@@ -275,11 +273,11 @@ func (s *session) settle(x *Wire, a *exchange.Answer) {
 		a.Release()
 		s.h2.Reset(own.st, http2.InternalError)
 	default:
-		if x.std != nil && own.outOfTime() {
+		if x.HasStd() && own.outOfTime() {
 			a.Release()
 			break
 		}
-		p := pending{answer: *a, body: view.Bytes(a.Body), length: a.Announced(), undated: x.undated, is: true, counts: &route.Counts}
+		p := pending{answer: *a, body: view.Bytes(a.Body), length: a.Announced(), undated: x.Undated, is: true, counts: &route.Counts}
 		s.respond(own, &p, x)
 	}
 	x.end()
@@ -293,8 +291,8 @@ func (s *session) settle(x *Wire, a *exchange.Answer) {
 
 // settleDetached is deliverAnswer for an action that has lost its loop.
 func (x *Wire) settleDetached(a exchange.Answer) {
-	if x.toBackground {
-		x.toBackground, x.job = false, true // it has no loop
+	if x.runs == leaving {
+		x.runs = away
 		a = x.carryOut(a)
 	}
 	x.deliverAnswer(&a)
@@ -305,20 +303,20 @@ func (x *Wire) deliverAnswer(a *exchange.Answer) {
 	own := x.own
 	s := own.s
 	s.mu.Lock()
-	late, outOfTime := !own.decide(), own.lapsed || own.writing.passed()
+	late, outOfTime := !own.decide(), own.lapsed || own.writing.Passed()
 	s.mu.Unlock()
 	p := pending{}
 	switch kind := a.Kind(); {
 	case late && kind == exchange.Later:
-		x.call.Drop(*a)
+		x.Call.Drop(*a)
 	case late:
 		a.Release()
 	case kind == exchange.Sent || kind == exchange.Abort || outOfTime:
-		x.countElsewhere(&x.s.Route.Counts, x.outcome(a))
+		x.countElsewhere(&x.State.Route.Counts, x.Outcome(x.h.server, a))
 		a.Release()
 	default:
-		x.countElsewhere(&x.s.Route.Counts, x.outcome(a))
-		p = pending{answer: *a, length: a.Announced(), undated: x.undated, is: true}
+		x.countElsewhere(&x.State.Route.Counts, x.Outcome(x.h.server, a))
+		p = pending{answer: *a, length: a.Announced(), undated: x.Undated, is: true}
 		if own.kind != headOnly {
 			p.body = x.keepBody(a, view.Bytes(a.Body))
 		}
@@ -326,7 +324,7 @@ func (x *Wire) deliverAnswer(a *exchange.Answer) {
 	if !late {
 		x.inFlight.End()
 	}
-	closing, counts := x.closing, &x.s.Route.Counts
+	closing, counts := x.closing, &x.State.Route.Counts
 	x.end()
 	s.mu.Lock()
 	if a.Kind() == exchange.Abort && !late {
@@ -370,29 +368,29 @@ func (s *session) refuse(own *stream, req *http2.Request, problem error, source 
 	x := s.h.wireOf(s.d)
 	x.use(s.d, own, req, nil)
 	x.setState()
-	x.call.Begin(req.Status == 0)
+	x.Call.Begin(req.Status == 0)
 	s.answerAlone(own, x, refusal{s.h.server.Pipeline.Answer(problem), source, nil})
 }
 
 // shed refuses an overdue request.
 func (s *session) shed(own *stream, x *Wire) {
 	s.h.server.Shed.Add(admission.QueueTime)
-	s.answerAlone(own, x, refusal{s.h.late, exchange.FromOverload, x.s.Route})
+	s.answerAlone(own, x, refusal{s.h.late, exchange.FromOverload, x.State.Route})
 }
 
 // answerAlone sends an answer that no action made.
 func (s *session) answerAlone(own *stream, x *Wire, r refusal) {
-	if x.call.Hooked() {
+	if x.Call.Hooked() {
 		if x.req != &own.req {
 			x.req.CopyTo(&own.req)
 		}
-		x.call.End()
+		x.Call.End()
 		own.refusal = &r
 		s.enqueue(own, true)
 		return
 	}
-	scratchOf(s.d).count.Add(s.d, &x.s.Route.Counts, x.outcome(&r.answer))
-	a := x.call.Decorate(r.answer, r.source)
+	scratchOf(s.d).count.Add(s.d, &x.State.Route.Counts, x.Outcome(x.h.server, &r.answer))
+	a := x.Call.Decorate(r.answer, r.source)
 	p := pending{answer: a, body: view.Bytes(a.Body), length: a.Announced(), is: true}
 	s.respond(own, &p, x)
 	x.end()

@@ -14,6 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/http2"
 	"github.com/dunlinhttp/dunlin/internal/memory"
+	"github.com/dunlinhttp/dunlin/internal/request"
 )
 
 const (
@@ -32,6 +33,20 @@ const (
 	// entire window.
 	windowShare = 64
 )
+
+// A visit is a call of Data.
+type visit struct {
+	request.Visit
+	yields bool // other connections have their turn before the next visit, however short this one was
+}
+
+func (v *visit) begin() {
+	wary := uint8(0)
+	if v.Over {
+		wary = 1
+	}
+	*v = visit{Visit: request.BeginVisit(&wary)}
+}
 
 // A session is the state of a connection: Conn.Proto. All fields except those that mu guards belong to the goroutine that
 // drives the loop.
@@ -150,8 +165,8 @@ func (s *session) Abandoned(d *engine.Driver) {
 	sc := scratchOf(d)
 	sc.count.Flush(d)
 	x := sc.wire
-	x.d, x.job = nil, true // it has no loop to lose any more
-	if !d.Inline() || !x.call.Hooked() {
+	x.d, x.runs = nil, away
+	if !d.Inline() || !x.Call.Hooked() {
 		x.giveUpOn()
 		return
 	}
@@ -198,7 +213,7 @@ func (s *session) work(in []byte) (consumed int, mine bool) {
 	}
 	spent := s.h2.Spent()
 	for s.visit.begin(); len(s.h2.Out) < maxTurnOutput; {
-		if s.visit.due() && consumed < len(in) && s.d.Inline() && s.visit.checkTime(s.d.Clock(), s.d.VisitTime()) {
+		if s.visit.Due() && consumed < len(in) && s.d.Inline() && s.visit.CheckTime(s.d.Clock(), s.d.VisitTime()) {
 			break
 		}
 		if (s.visit.yields || s.h2.Spent()-spent >= uint32(s.h.limits.CallTokens)) && consumed < len(in) && s.d.Inline() {
@@ -243,7 +258,7 @@ func (s *session) endTurn(consumed, had int) (more bool) {
 	scratchOf(d).count.Flush(d)
 	s.d = nil
 	left := consumed < had
-	return (full || st != nil || s.visit.over && left || s.visit.yields && left) && s.abuser == nil
+	return (full || st != nil || s.visit.Over && left || s.visit.yields && left) && s.abuser == nil
 }
 
 // fail ends a connection whose client broke the protocol, or sent too much that serves no request. The output from byte begin

@@ -10,13 +10,13 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/memory"
+	"github.com/dunlinhttp/dunlin/internal/request"
 )
 
 // A sink receives a streamed answer: it copies the pieces to memory from which the loop sends, at most streamRoom ahead of the
@@ -38,7 +38,7 @@ func (own *stream) over() error {
 		return fmt.Errorf("the client takes too little of the answer: %w", os.ErrDeadlineExceeded)
 	case own.answer.canceled() || own.action == freed:
 		return errGone
-	case own.lapsed || own.writing.passed():
+	case own.lapsed || own.writing.Passed():
 		own.flows().lapsed = true
 		return os.ErrDeadlineExceeded
 	}
@@ -175,13 +175,8 @@ func (k *sink) Finish(trailers http.Header) {
 		own.s.notify(own)
 		return
 	}
-	for _, key := range exchange.SortedKeys(trailers) {
-		name := strings.TrimPrefix(key, http.TrailerPrefix)
-		for _, v := range trailers[key] {
-			if exchange.CheckField(name, v) == nil {
-				own.flows().trailers = append(own.trailers, [2]string{name, exchange.TrimBlanks(v)})
-			}
-		}
+	for name, value := range request.Sendable(trailers) {
+		own.flows().trailers = append(own.trailers, [2]string{name, value})
 	}
 	own.answer.on(finish)
 	if k.silent && own.answer == finished { // the head has ended it
@@ -203,12 +198,9 @@ func (k *sink) EnableFullDuplex() error { return nil }
 // A deadline is one that a standard handler has set, guarded by session.mu. It takes effect at once, also for a Read or a Write
 // that waits.
 type deadline struct {
-	at    time.Time
+	request.Deadline
 	timer *time.Timer
 }
-
-func (d *deadline) zero() bool   { return d.at.IsZero() }
-func (d *deadline) passed() bool { return !d.at.IsZero() && time.Until(d.at) <= 0 }
 
 func (d *deadline) stop() {
 	if d.timer != nil {
@@ -221,7 +213,7 @@ func (d *deadline) stop() {
 func (own *stream) outOfTime() bool {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	return own.lapsed || own.writing.passed()
+	return own.lapsed || own.writing.Passed()
 }
 
 func (own *stream) setDeadline(of func(*flow) *deadline, t time.Time) error {
@@ -231,7 +223,7 @@ func (own *stream) setDeadline(of func(*flow) *deadline, t time.Time) error {
 		return errGone
 	}
 	d := of(own.flows())
-	d.at = t
+	d.Time = t
 	d.stop()
 	if !t.IsZero() {
 		d.timer = time.AfterFunc(max(time.Until(t), 0), func() { wake(own.moved.L, &own.moved) })

@@ -148,7 +148,7 @@ func (s *session) judgeStream(own *stream, now, passed int64) verdict {
 		}
 		waited := min(b.waited, passed)
 		b.waited = 0
-		if own.reading.zero() && waited > 0 && own.bodyPace.TooSlow(settings, time.Duration(waited), own.came) {
+		if own.reading.IsZero() && waited > 0 && own.bodyPace.TooSlow(settings, time.Duration(waited), own.came) {
 			own.cut = s.h.server.CutBody(s.c.RemoteAddr())
 			own.moved.Broadcast()
 		}

@@ -4,11 +4,9 @@ package looph2
 
 import (
 	"context"
-	"crypto/tls"
 	"io"
 	"math"
 	"net/http"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -24,9 +22,8 @@ import (
 // A Wire implements exchange.Wire for one stream at a time. Each driver has a Wire and reuses it. When an action loses its loop, it
 // keeps the Wire.
 type Wire struct {
+	request.Base
 	h     *Handler
-	call  exchange.Call
-	s     *exchange.State
 	canon []byte
 	lower []byte
 
@@ -37,42 +34,50 @@ type Wire struct {
 	whole request.Whole
 	since int64
 
-	ctx      context.Context
-	cancel   context.CancelFunc // ends ctx
-	std      *http.Request
-	stdBody  *stdBody
 	inFlight request.InFlight
 
-	job            bool // the request runs on a worker or on a goroutine of the stream
-	acting         bool // the action of a job runs
-	kept           bool // user code may still refer to the stream
-	undated        bool // the response has no Date
-	closing        bool // the connection closes after the response
-	toBackground   bool // the response is produced on a goroutine of the stream
-	waited         bool // the action waited while it was on its loop
-	producedInline bool // the loop ran the producer of the response
-	streamWaited   bool // that producer waited
-	phase          request.Phase
+	runs    execution
+	made    made
+	waited  bool // the action waited while it was on its loop
+	kept    bool // user code may still refer to the stream
+	closing bool // the connection closes after the response
 }
+
+// An execution is where a request is served.
+type execution uint8
+
+const (
+	onLoop  execution = iota
+	away              // on a worker, or on a goroutine of the stream
+	acting            // likewise, while the action of a job runs
+	leaving           // the action has returned; its response will be made on a goroutine of the stream
+)
+
+// made is how a streamed response was made.
+type made uint8
+
+const (
+	madeAway   made = iota // not on the loop, or there is none
+	madeHere               // on the loop, without waiting
+	madeSlowly             // on the loop, and it waited
+)
 
 // newWire returns a wire.
 func (h *Handler) newWire() *Wire {
 	x := &Wire{h: h}
-	x.call = h.server.Pipeline.NewCall(x)
-	x.s = x.call.State()
+	x.Init(x, h.server.Pipeline)
 	return x
 }
 
 // use assigns a request to the wire.
 func (x *Wire) use(d *engine.Driver, own *stream, req *http2.Request, whole []byte) {
+	x.Conn = own.s.c
 	x.own, x.d, x.req, x.whole = own, d, req, request.Whole{Bytes: whole}
 	x.clock, x.since = d, 0
 	if d != nil {
 		x.since = d.Arrived()
 	}
-	x.ctx, x.cancel, x.std, x.stdBody = nil, nil, nil, nil
-	x.job, x.acting, x.kept, x.undated, x.closing, x.toBackground, x.producedInline = false, false, false, false, false, false, false
-	x.phase.End()
+	x.runs, x.made, x.kept, x.closing = onLoop, madeAway, false, false
 }
 
 // now reads the engine's clock.
@@ -85,14 +90,8 @@ func (x *Wire) now() int64 {
 
 // end drops the state of the request.
 func (x *Wire) end() {
-	if x.cancel != nil {
-		x.cancel()
-	}
-	if x.std != nil {
-		exchange.RemoveForm(x.std)
-	}
-	x.ctx, x.cancel, x.std = nil, nil, nil
-	x.call.End()
+	x.EndRequest()
+	x.Call.End()
 	if cap(x.canon) > 1<<10 {
 		x.canon = nil
 	}
@@ -106,7 +105,7 @@ func (x *Wire) setState() {
 		x.canon, _ = semantics.AppendCanonical(x.canon[:0], path)
 		path = view.String(x.canon)
 	}
-	x.s.Set(methodOf(x.req.Method(), &x.s.Strings), path, view.String(x.req.Query()), true)
+	x.State.Set(methodOf(x.req.Method(), &x.State.Strings), path, view.String(x.req.Query()), true)
 }
 
 func methodOf(m []byte, strings *exchange.Strings) string {
@@ -131,17 +130,17 @@ func methodOf(m []byte, strings *exchange.Strings) string {
 
 func (x *Wire) find() bool {
 	x.setState()
-	return x.call.Find(view.String(x.req.Authority()))
+	return x.Call.Find(view.String(x.req.Authority()))
 }
 
 // giveUp gives up the loop before a step that may block.
 func (x *Wire) giveUp() {
-	if x.d != nil && !x.job {
+	if x.d != nil && x.runs == onLoop {
 		x.d.DetachPart()
 	}
 }
 
-func (x *Wire) Host() string { return x.s.Strings.Copy(x.req.Authority()) }
+func (x *Wire) Host() string { return x.State.Strings.Copy(x.req.Authority()) }
 
 // protocolField is the name of the field with the protocol of an extended CONNECT (RFC 8441), as in package net/http.
 const protocolField = ":protocol"
@@ -163,7 +162,7 @@ func isCookie(name string) bool {
 
 func (x *Wire) Header(name string) (string, bool) {
 	if x.own.kind == tunnel && name == protocolField {
-		return x.s.Strings.Copy(x.req.Protocol()), true
+		return x.State.Strings.Copy(x.req.Protocol()), true
 	}
 	i := x.index(name, 0)
 	if i < 0 {
@@ -176,7 +175,7 @@ func (x *Wire) Header(name string) (string, bool) {
 	if isCookie(name) {
 		return strings.Clone(x.List(name)), true
 	}
-	return x.s.Strings.Copy(x.req.Fields.Value(i)), true
+	return x.State.Strings.Copy(x.req.Fields.Value(i)), true
 }
 
 // List joins cookies with semicolons. Clients may send them in separate fields (RFC 9113 section 8.2.3).
@@ -200,7 +199,7 @@ func (x *Wire) Headers(yield func(name, value string) bool) {
 	host, cookie := false, false
 	for i := x.req.Begin(); i < x.req.Fields.Len(); i++ {
 		field, value := x.req.Fields.Field(i)
-		name := http.CanonicalHeaderKey(x.s.Strings.Copy(field))
+		name := http.CanonicalHeaderKey(x.State.Strings.Copy(field))
 		switch name {
 		case "Host":
 			host = true
@@ -214,7 +213,7 @@ func (x *Wire) Headers(yield func(name, value string) bool) {
 			}
 			continue
 		}
-		if !yield(name, x.s.Strings.Copy(value)) {
+		if !yield(name, x.State.Strings.Copy(value)) {
 			return
 		}
 	}
@@ -240,7 +239,7 @@ func (x *Wire) Received() ([]byte, bool) {
 
 func (x *Wire) Body(limit int64) io.Reader {
 	if x.own.intake == streamed {
-		if x.own.kind == tunnel && x.s.Route.MaxBody <= 0 {
+		if x.own.kind == tunnel && x.State.Route.MaxBody <= 0 {
 			limit = math.MaxInt64 // it has no announced length
 		}
 		return &bodyReader{x: x, own: x.own, limit: limit}
@@ -272,8 +271,6 @@ func (x *Wire) Now() time.Time {
 	return x.d.Time()
 }
 
-func (x *Wire) Remote() netip.AddrPort { return x.own.s.c.RemoteAddr() }
-
 func (x *Wire) Version() string { return "2" }
 
 // Spelling implements exchange.Wire.
@@ -284,65 +281,38 @@ func (x *Wire) Spelling() string {
 	} else if !x.req.Escaped {
 		return ""
 	}
-	return x.s.Strings.Copy(path)
+	return x.State.Strings.Copy(path)
 }
 
-func (x *Wire) Secure() bool { return x.own.s.c.Secure() }
-
-func (x *Wire) TLS() *tls.ConnectionState { return x.own.s.c.TLS() }
-
-func (x *Wire) Context() context.Context {
-	ctx, _ := x.Endable()
-	return ctx
-}
-
-// Endable implements exchange.Wire.
-func (x *Wire) Endable() (context.Context, context.CancelFunc) {
-	if x.ctx != nil {
-		return x.ctx, x.cancel
-	}
+// OpenContext implements [request.Framing]: the context ends with the stream.
+func (x *Wire) OpenContext() bool {
 	if x.isLate() {
-		return exchange.LateContext, func() {}
+		return false
 	}
-	base := &localContext{Context: x.h.base, addr: x.own.s.local}
-	if x.s.Route.Timeout > 0 {
-		x.makeTimedContext(base)
-	} else {
-		x.ctx, x.cancel = context.WithCancel(base) // with an almost empty stack, see engine/workers.go
-	}
+	timeout := x.State.Route.Timeout
+	x.MakeContext(x.h.base, x.own.s.local, timeout > 0, timeout-x.took())
 	x.noteContext()
-	return x.ctx, x.cancel
-}
-
-//go:noinline
-func (x *Wire) makeTimedContext(base context.Context) {
-	own := x.own
-	timed := exchange.NewTimeoutContext(base, time.Now().Add(x.s.Route.Timeout-x.took()))
-	x.ctx, x.cancel = timed, func() { timed.End(context.Canceled) }
-	own.s.mu.Lock()
-	own.timeout = timed
-	if own.answer.started() {
-		timed.Lift()
-	}
-	late := own.action.isLate()
-	own.s.mu.Unlock()
-	if late { // late was set meanwhile, and expire found no context to end
-		timed.End(context.DeadlineExceeded)
-	}
+	return true
 }
 
 // noteContext ends the context with the stream.
 //
 //go:noinline
 func (x *Wire) noteContext() {
-	own := x.own
+	own, timed := x.own, x.Timed()
 	x.kept = true
 	own.s.mu.Lock()
-	own.cancel = x.cancel
-	canceled := own.answer.canceled()
+	own.cancel, own.timeout = x.Canceler(), timed
+	if timed != nil && own.answer.started() {
+		timed.Lift()
+	}
+	late, canceled := timed != nil && own.action.isLate(), own.answer.canceled()
 	own.s.mu.Unlock()
+	if late { // late was set meanwhile, and expire found no context to end
+		timed.End(context.DeadlineExceeded)
+	}
 	if canceled {
-		x.cancel()
+		x.Cancel()
 	}
 }
 
@@ -351,11 +321,11 @@ func (x *Wire) Begin(a *exchange.Answer, length int64) exchange.Sink {
 	if !x.liftTimeout() {
 		return exchange.LateSink{}
 	}
-	if x.d != nil && x.phase.Answers() {
+	if x.d != nil && x.Phase.Answers() {
 		x.d.Answering()
 	}
 	own := x.own
-	h := headOf(a, length, x.undated)
+	h := headOf(a, length, x.Undated)
 	h.end = own.kind == headOnly || !exchange.BodyAllowed(a.Status())
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
@@ -381,13 +351,9 @@ func (x *Wire) Interim(status int, fields http.Header) {
 	}
 	x.giveUp()
 	h, cost := head{status: status, length: -1}, fieldCost
-	for _, name := range exchange.SortedKeys(fields) {
-		for _, v := range fields[name] {
-			if exchange.CheckField(name, v) == nil {
-				h.fields = append(h.fields, [2]string{name, exchange.TrimBlanks(v)})
-				cost += fieldCost + len(name) + len(v)
-			}
-		}
+	for name, value := range request.Sendable(fields) {
+		h.fields = append(h.fields, [2]string{name, value})
+		cost += fieldCost + len(name) + len(value)
 	}
 	own := x.own
 	own.s.mu.Lock()
@@ -436,9 +402,6 @@ func (x *Wire) CloseAfter() {
 	x.closing = x.closing || !x.own.answer.started()
 }
 
-func (x *Wire) OmitDate()  { x.undated = true }
-func (x *Wire) Abandoned() {}
-
 // Account returns the account of the stream.
 func (x *Wire) Account() *memory.Account {
 	own := x.own
@@ -452,8 +415,6 @@ func (x *Wire) Account() *memory.Account {
 	own.transferInput(a)
 	return a.Lend()
 }
-
-func (x *Wire) ReleaseAccount(*memory.Account) {} // it belongs to the stream
 
 // MayWait gives up the loop, and yields the action's permit to others. Until Waited the received part of the body is unclaimed.
 func (x *Wire) MayWait() {

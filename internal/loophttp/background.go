@@ -21,7 +21,7 @@ type planned struct {
 
 // mayMoveToBackground reports whether the rest of the request needs no input.
 func (x *wire) mayMoveToBackground() bool {
-	return x.inPlace && x.body == received && x.stdBody == nil && (len(x.whole.Bytes) == 0 || !x.s.Viewed)
+	return x.inPlace && x.body == received && !x.StdReads() && (len(x.whole.Bytes) == 0 || !x.State.Viewed)
 }
 
 // moveToBackground ends the action's part of a long response, such as a stream of events. The rest runs on a goroutine of its
@@ -31,11 +31,11 @@ func (x *wire) moveToBackground(resp *exchange.Answer, waited bool) progress {
 	if x.d.HasTimeout() {
 		p.left = x.d.TimeLeft(0)
 	}
-	if stayed := x.d.Leave(); stayed && !x.s.Route.NoRoute {
-		x.s.Route.Blocking.Stayed(waited, x.d.Now())
+	if stayed := x.d.Leave(); stayed && !x.State.Route.NoRoute {
+		x.State.Route.Blocking.Stayed(waited, x.d.Now())
 	}
 	if x.d.Expired() {
-		x.call.Drop(*resp)
+		x.Call.Drop(*resp)
 		return x.drop()
 	}
 	x.keepRequest()
@@ -55,13 +55,13 @@ func (h *handler) Background(d *engine.Driver, c *engine.Conn) {
 	account := c.Account()
 	account.Force(memory.Input, exchange.BackgroundCost)
 	defer account.Release(memory.Input, exchange.BackgroundCost)
-	x.inFlight.Begin(x.count.On, &x.s.Route.Counts)
+	x.inFlight.Begin(x.count.On, &x.State.Route.Counts)
 	resp, left := x.planned.resp, x.planned.left
 	x.planned = nil
 	if left > 0 {
 		d.EnterFor(left)
 	}
-	resp = x.call.Produce(resp)
+	resp = x.Call.Produce(resp)
 	d.Leave()
 	if d.Expired() {
 		x.dropLate(&resp)

@@ -13,6 +13,25 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/request"
+)
+
+// A requestBody is the body of a request.
+type requestBody struct {
+	body     bodySource
+	stream   *bodyStream    // the body, if the action reads it from the connection; allocated on demand
+	whole    request.Whole  // the body, if it has arrived completely
+	chunked  *http1.Chunked // decoded whole; nil if it was not chunked
+	gathered *unfinished    // the memory of head and body, if they arrived in pieces and no response owns it
+}
+
+// A bodySource is where the action of a request reads its body.
+type bodySource uint8
+
+const (
+	received     bodySource = iota // requestBody.whole
+	arriving                       // requestBody.stream
+	startedEarly                   // requestBody.stream, of a small body whose gathering ended early
 )
 
 // A bodyStream reads a request body from its connection, for an action that started before the body was complete. A read blocks
@@ -35,7 +54,7 @@ type bodyStream struct {
 	busy    bool   // a Read is under way
 	lapsed  bool   // the last Read exceeded the deadline of the handler
 	missed  error  // the error of an exceeded deadline within a chunked body; permanent, as in net/http
-	stopped bool   // the Read under way must fail
+	stopped bool   // Reads must fail
 	err     error
 }
 
@@ -48,7 +67,7 @@ func (x *wire) needStream() {
 
 // begin prepares for the body that follows x.head. rest is the input received after the head, which may extend beyond the body.
 func (b *bodyStream) begin(x *wire, rest []byte) {
-	*b = bodyStream{x: x, rest: rest, most: x.handler.server.MaxBodyOf(x.s.Route), raw: b.raw[:0], chunked: x.head.Chunked}
+	*b = bodyStream{x: x, rest: rest, most: x.handler.server.MaxBodyOf(x.State.Route), raw: b.raw[:0], chunked: x.head.Chunked}
 	b.asked = !x.head.Expect100 || len(rest) > 0
 	if b.chunked {
 		b.decoder.Reset(&x.handler.limits, -1)
@@ -75,11 +94,9 @@ func (b *bodyStream) Read(p []byte) (int, error) {
 	defer x.readMu.Unlock()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return b.readLocked(p)
-}
-
-// readLocked is Read for callers that hold reading and using.
-func (b *bodyStream) readLocked(p []byte) (int, error) {
+	if b.stopped {
+		return 0, http.ErrBodyReadAfterClose
+	}
 	if b.missed != nil {
 		return 0, b.missed
 	}
@@ -165,7 +182,7 @@ func (b *bodyStream) receiveClaimed(p []byte) (int, error) {
 
 // moveInput releases the read buffer while the body is awaited. Only the goroutine of the action may do this.
 func (b *bodyStream) moveInput() {
-	if b.x.stdBody == nil {
+	if !b.x.StdReads() {
 		b.x.moveInput()
 	}
 }
@@ -174,7 +191,7 @@ func (b *bodyStream) moveInput() {
 func (b *bodyStream) cut(err error) error {
 	server := b.x.handler.server
 	if errors.Is(err, engine.ErrNoRoom) {
-		return server.Pipeline.NoMemory("the request body", b.x.c.Met())
+		return server.Pipeline.NoMemory("the request body", b.x.Conn.Met())
 	}
 	return server.BodyCut(err)
 }
@@ -185,17 +202,17 @@ func (b *bodyStream) await(p []byte) (int, error) {
 	x, server := b.x, b.x.handler.server
 	x.d.Detach() // the time of waiting counts from here
 	for {
-		if passed(x.readBy()) {
+		if x.readBy().Passed() {
 			b.lapsed = true
 			return 0, server.BodyCut(os.ErrDeadlineExceeded)
 		}
 		left := b.pace.Left(&server.Settings)
-		timeout := x.d.TimeLeft(timeLeft(x.readBy(), left))
-		n, err := x.c.Read(p, timeout)
+		timeout := x.d.TimeLeft(x.readBy().Left(left))
+		n, err := x.Conn.Read(p, timeout)
 		waited := x.d.WaitedToRead()
 		switch {
 		case x.readBy().IsZero() && b.pace.TooSlow(&server.Settings, waited, int64(n)):
-			return 0, server.CutBody(x.c.RemoteAddr())
+			return 0, server.CutBody(x.Conn.RemoteAddr())
 		case err == nil:
 			return n, nil
 		case err == engine.ErrRetimed:
@@ -211,7 +228,7 @@ func (b *bodyStream) await(p []byte) (int, error) {
 // lost reports whether the client is lost, or has closed its sending side before the end of the body. left is the number of
 // bytes that were not returned yet, -1 if unknown. The action reads the body and is waiting.
 func (b *bodyStream) lost(left int64) bool {
-	c := b.x.c
+	c := b.x.Conn
 	switch {
 	case left >= 0:
 		left -= int64(len(b.early) + len(b.rest))
@@ -257,28 +274,25 @@ func (b *bodyStream) ask(timeout time.Duration) error {
 	switch {
 	case b.stopped:
 		return net.ErrClosed
-	case x.begun:
+	case x.sending != unbegun:
 		return nil
 	}
 	if err := x.flush(timeout); err != nil {
 		return err
 	}
-	_, err := x.c.Write([]byte(http1.Continue), timeout)
+	_, err := x.Conn.Write([]byte(http1.Continue), timeout)
 	return err
 }
 
-// stop makes a Read under way fail, and waits until it has returned.
+// stop makes Reads fail, also one under way.
 func (b *bodyStream) stop() {
 	x := b.x
 	x.mu.Lock()
+	defer x.mu.Unlock()
+	b.stopped = true
 	if b.busy {
-		b.stopped = true
 		x.d.StopReading()
 	}
-	x.mu.Unlock()
-	x.readMu.Lock()
-	//lint:ignore SA2001 waits until the current holder has finished
-	x.readMu.Unlock()
 }
 
 // malformed returns the problem for a body that package http1 refuses.
@@ -300,7 +314,7 @@ func (b *bodyStream) tooMuchLeft() bool {
 	if b.chunked && b.err == nil {
 		b.lookAhead()
 	}
-	kept := b.x.begun && b.x.duplex // as promised in the head of the answer
+	kept := b.x.sending != unbegun && b.x.duplex // as promised in the head of the answer
 	switch {
 	case b.err != nil:
 		return b.err != io.EOF
@@ -354,7 +368,7 @@ func (b *bodyStream) finish() bool {
 	x.beginWrite()
 	defer x.endWrite()
 	if x.deadlines != nil {
-		x.deadlines.readBy = time.Time{} // the answer may have promised to keep the connection
+		x.deadlines.readBy = request.Deadline{} // the answer may have promised to keep the connection
 	}
 	return x.flush(0) == nil && b.skip() == io.EOF
 }

@@ -110,7 +110,7 @@ func (b *bodyStream) decodeHere(p []byte) (n int, came bool, err error) {
 		return 0, false, nil
 	}
 	defer b.x.unclaim()
-	c, raw := b.x.c, b.raw[:cap(b.raw)]
+	c, raw := b.x.Conn, b.raw[:cap(b.raw)]
 	if raw = raw[:c.Peek(raw)]; len(raw) > 0 {
 		b.moveInput()
 	}
@@ -138,7 +138,7 @@ func (b *bodyStream) decodeHere(p []byte) (n int, came bool, err error) {
 
 // mayReceive reports whether a read that does not wait is allowed.
 func (b *bodyStream) mayReceive() bool {
-	return !b.noWait && b.asked && !b.stopped && !passed(b.x.readBy())
+	return !b.noWait && b.asked && !b.stopped && !b.x.readBy().Passed()
 }
 
 // receiveHere is receive without waiting: it returns 0 bytes if none have arrived.
@@ -148,7 +148,7 @@ func (b *bodyStream) receiveHere(p []byte) (int, error) {
 		return 0, nil // received bytes are decoded first
 	}
 	defer x.unclaim()
-	n, err := x.c.ReadHere(p)
+	n, err := x.Conn.ReadHere(p)
 	b.pace.Came(int64(n))
 	switch {
 	case err == nil || errors.Is(err, engine.ErrNoRoom): // the next receive returns the error again

@@ -5,15 +5,14 @@
 //	secure_linux.go the server of a listener with TLS
 //	handler.go    the calls from the engine              wire.go      one request and its answer
 //	write.go      complete answers                       stream.go    streamed answers
+//	reply.go      the states of an answer
 //	refuse.go     answers without an action              background.go answers in the background
 //	body.go       bodies that the action reads           gather.go    small bodies that are gathered
 //	chunks.go     chunked bodies
 //	unfinished.go incomplete requests                    input.go     the read buffer
-//	count.go      statistics by route
-//	context.go    contexts of requests                   std.go       requests for standard handlers,
-//	deadlines.go  their deadlines                        stdbody.go   and their bodies
+//	std.go        contexts, standard handlers            deadlines.go deadlines of standard handlers
 //	late.go       answers for actions that exceed their timeout
-//	visit.go      time limit for a series of requests    protocol.go  HTTP/1.1 or HTTP/2 for a new connection
+//	protocol.go   HTTP/1.1 or HTTP/2 for a new connection
 //	upgrade.go    upgrades from HTTP/1.1 to HTTP/2
 //	switched.go   connections that have switched to another protocol, such as WebSocket
 //
@@ -28,6 +27,19 @@
 //	answer      Call.Run between Driver.Enter and Leave, where the loop can be taken over;
 //	            Call.Produce for a streamed answer
 //	conclude    observers, the answer into the driver's output, Call.End
+//
+// # States of an answer
+//
+// A complete answer is appended to the output at once. An answer in pieces is *begun* when its head is in the output, and *flushed*
+// when a part of it may have been sent. A *hijacked* connection belongs to the action. A row of the table is a state, a column is an
+// event, and the entry is the next state. A dot is an event that cannot happen in the state. It panics in builds with the race
+// detector.
+//
+//	sending   begin  flush     hijack
+//	unbegun   begun  ·         hijacked
+//	begun     ·      flushed   hijacked
+//	flushed   ·      flushed   hijacked
+//	hijacked  ·      hijacked  ·
 //
 // # Ownership
 //

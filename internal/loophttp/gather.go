@@ -33,8 +33,8 @@ func (x *wire) gather(u *unfinished) {
 	u.pace = exchange.BodyPace{}
 	u.since = x.d.Now()
 	u.judged = u.since
-	x.c.Proto = u
-	x.c.SetDeadline(x.handler.server.BodyTimeout)
+	x.Conn.Proto = u
+	x.Conn.SetDeadline(x.handler.server.BodyTimeout)
 }
 
 // serveGathered adds input to a small body that arrives in pieces, and answers when the body is complete.
@@ -42,14 +42,14 @@ func (x *wire) serveGathered(u *unfinished, in []byte) (n int, next progress) {
 	n, done, err := u.addInput(in)
 	if err != nil {
 		x.knowHead(u)
-		x.c.Proto = nil
+		x.Conn.Proto = nil
 		defer u.release()
 		return len(in), x.refuseError(err)
 	}
 	u.pace.Came(int64(n))
 	waits := !done && len(u.body) <= smallBody // for the rest of the body
 	if waits {
-		x.c.Progress(int64(n), u.left())
+		x.Conn.Progress(int64(n), u.left())
 	}
 	if waits && x.d.Now()-u.since < int64(gatherTime) {
 		return n, needInput
@@ -62,21 +62,21 @@ func (x *wire) serveGathered(u *unfinished, in []byte) (n int, next progress) {
 	x.find()
 	if x.overdue() {
 		x.closing = x.closing || !done
-		x.c.Proto = nil
+		x.Conn.Proto = nil
 		defer u.release()
 		return n, x.shed()
 	}
 	if waits && x.waitsOn(u) {
 		return n, needInput
 	}
-	if x.tooSlowForLoop() {
+	if x.TooSlowForLoop(x.d) {
 		return n, needWorker // u stays with the connection until the worker continues
 	}
 	if waits && !x.beginEarly() {
 		return n, needInput
 	}
 	x.chunked, x.gathered = &u.chunked, u
-	x.c.Proto = nil
+	x.Conn.Proto = nil
 	if x.body != received {
 		x.needStream()
 		x.stream.beginGathered(x, u, in[n:])
@@ -114,14 +114,14 @@ func (u *unfinished) addInput(in []byte) (n int, done bool, err error) {
 // waitsOn reports whether the rest of a small body is gathered for longer, because the actions of its route use complete
 // bodies.
 func (x *wire) waitsOn(u *unfinished) bool {
-	if !x.s.Route.WantsWhole.Load() {
+	if !x.State.Route.WantsWhole.Load() {
 		return false
 	}
 	left := wholeTime - time.Duration(x.d.Now()-u.since)
 	if left <= 0 {
 		return false
 	}
-	x.c.SetDeadline(min(left, u.pace.Left(&x.handler.server.Settings)))
+	x.Conn.SetDeadline(min(left, u.pace.Left(&x.handler.server.Settings)))
 	return true
 }
 
@@ -131,7 +131,7 @@ func (x *wire) beginEarly() bool {
 	h := x.handler
 	if h.early.Add(1) > h.maxEarly {
 		h.early.Add(-1)
-		x.c.SetDeadline(x.handler.server.BodyTimeout) // the rate is checked then, and beginEarly is tried again
+		x.Conn.SetDeadline(x.handler.server.BodyTimeout) // the rate is checked then, and beginEarly is tried again
 		return false
 	}
 	x.body = startedEarly
@@ -147,11 +147,11 @@ func (x *wire) endEarly() {
 
 // learnBody records whether the action used the complete body.
 func (x *wire) learnBody() {
-	s := x.s
-	if !s.Viewed && !s.Loaded && x.stdBody == nil {
+	s := x.State
+	if !s.Viewed && !s.Loaded && !x.StdReads() {
 		return
 	}
-	if whole := s.Loaded && x.stdBody == nil; s.Route.WantsWhole.Load() != whole {
+	if whole := s.Loaded && !x.StdReads(); s.Route.WantsWhole.Load() != whole {
 		s.Route.WantsWhole.Store(whole)
 	}
 }

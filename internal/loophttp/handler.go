@@ -5,7 +5,6 @@ package loophttp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"sync/atomic"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http1"
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 	"github.com/dunlinhttp/dunlin/internal/looph2"
+	"github.com/dunlinhttp/dunlin/internal/request"
 )
 
 // A handler speaks HTTP/1.1 on the engine's connections. An app has one.
@@ -50,7 +50,7 @@ func newHandler(s *exchange.Server, maxConcurrent int) *handler {
 	h.limits.MaxTarget = s.MaxHead
 	h.maxEarly = int32(max(maxConcurrent/earlyShare, 1))
 	h.keptBodies = int(min(s.Budget.Bound()/bodyShare/smallBody, maxBodies))
-	h.late = s.Pipeline.NotNow(fmt.Sprintf("the server is overloaded: requests waited longer than %v", s.QueueTarget))
+	h.late = request.Overdue(s)
 	h.context = context.WithValue(context.Background(), http.ServerContextKey, &http.Server{Handler: s.Handler})
 	h.h2c, h.upgrades = s.H2C, s.H2CUpgrade
 	h.h2 = looph2.NewHandler(s, h.context)
@@ -72,15 +72,17 @@ const (
 	ownedBody = 8 << 10
 )
 
+// visitsAfterLong is the number of wary visits of a driver after a long one.
+const visitsAfterLong = 64
+
 // NewScratch returns a wire for a driver.
 func (h *handler) NewScratch() engine.Scratch { return h.newWire() }
 
 func (h *handler) newWire() *wire {
 	x := &wire{handler: h}
 	x.count.On = h.server.Counting.Load()
-	x.call = h.server.Pipeline.NewCall(x)
-	x.s = x.call.State()
-	x.s.Numbers = true
+	x.Init(x, h.server.Pipeline)
+	x.State.Numbers = true
 	return x
 }
 
@@ -98,7 +100,7 @@ func (h *handler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed in
 		x = x.renewed(d)
 	}
 	x.use(d, c)
-	x.given, x.moved = len(in), false
+	x.given, x.moved = int32(len(in)), false
 	x.count.Since = d.Arrived()
 	consumed = h.serve(x, in)
 	d.Scratch.(*wire).count.Flush(d)
@@ -108,13 +110,13 @@ func (h *handler) Data(d *engine.Driver, c *engine.Conn, in []byte) (consumed in
 // renewed gives each request a new wire in builds with the race detector, so that a use of a wire after its request ended is
 // detected.
 func (x *wire) renewed(d *engine.Driver) *wire {
-	if !x.call.Ended() {
+	if !x.Call.Ended() {
 		return x
 	}
 	y := x.handler.newWire()
-	y.given, y.moved, y.count, y.closeVisits = x.given, x.moved, x.count, x.closeVisits
-	if x.c != nil {
-		y.use(d, x.c)
+	y.given, y.moved, y.count, y.wary = x.given, x.moved, x.count, x.wary
+	if x.Conn != nil {
+		y.use(d, x.Conn)
 	}
 	d.Scratch = y
 	return y
@@ -122,8 +124,8 @@ func (x *wire) renewed(d *engine.Driver) *wire {
 
 // serve is the HTTP/1.1 part of Data.
 func (h *handler) serve(x *wire, in []byte) (consumed int) {
-	d, c := x.d, x.c
-	visit := beginVisit(&x.closeVisits)
+	d, c := x.d, x.Conn
+	visit := request.BeginVisit(&x.wary)
 	for {
 		n, next := x.serveNext(in[consumed:])
 		consumed += n
@@ -133,7 +135,11 @@ func (h *handler) serve(x *wire, in []byte) (consumed int) {
 				c.SetDeadline(h.server.IdleTimeout)
 				return consumed
 			}
-			if x.moved || d.Gathered() >= maxTurnOutput || visit.due() && d.Inline() && visit.checkTime(d.Clock(), d.VisitTime(), &x.closeVisits) {
+			visit.Served++
+			if visit.Due() && d.Inline() && visit.CheckTime(d.Clock(), d.VisitTime()) {
+				x.wary = visitsAfterLong
+			}
+			if x.moved || d.Gathered() >= maxTurnOutput || visit.Over {
 				d.Again()
 				return consumed
 			}
@@ -146,7 +152,7 @@ func (h *handler) serve(x *wire, in []byte) (consumed int) {
 			d.Background()
 			return consumed
 		case needWorker:
-			if x.s.Route.Critical {
+			if x.State.Route.Critical {
 				d.HandOffFirst()
 			} else {
 				d.HandOff()
@@ -205,12 +211,12 @@ func (h *handler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 // Detached counts a request whose action blocks as in flight. The BlockingStat of its route records the wait at once, not only after
 // the action returns. Streamed responses that leave the loop, even midway, make later ones of the route start outside it.
 func (x *wire) Detached(collected bool) (waits bool) {
-	if x.phase.Routing() {
+	if x.Phase.Routing() {
 		x.inFlight.Begin(x.count.On, &x.handler.server.Unmatched.Counts) // the request is not routed yet
 		return true
 	}
-	x.inFlight.Begin(x.count.On, &x.s.Route.Counts)
-	route, streams := x.s.Route, x.phase.Producing()
+	x.inFlight.Begin(x.count.On, &x.State.Route.Counts)
+	route, streams := x.State.Route, x.Phase.Producing()
 	switch {
 	case route.NoRoute:
 	case x.body == startedEarly: // the action may be waiting for its client
@@ -220,7 +226,7 @@ func (x *wire) Detached(collected bool) (waits bool) {
 		route.Counts.Takeovers.Add(1)
 		route.Blocking.TakenOver(collected, x.d.Clock())
 	}
-	return !x.phase.Answering()
+	return !x.Phase.Answering()
 }
 
 // Refused answers a client whose input exceeds the memory budget, whether the input is part of a request or waits for its turn.
@@ -242,7 +248,7 @@ func (h *handler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
 		c.Proto = nil
 		u.release()
 	}
-	if d.Inline() && x.call.Hooked() {
+	if d.Inline() && x.Call.Hooked() {
 		// While evicting, a loop cannot be taken over. User code runs in the background instead.
 		x.planned = &planned{refusal: problem}
 		d.Background()
@@ -253,7 +259,7 @@ func (h *handler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
 
 // Pended records that a part of the answer was left unsent at first.
 func (h *handler) Pended(d *engine.Driver, bytes int64) {
-	d.Scratch.(*wire).s.Route.Pended(bytes)
+	d.Scratch.(*wire).State.Route.Pended(bytes)
 }
 
 // Abandoned answers for an action that ended its goroutine (runtime.Goexit) instead of returning. Panics of actions are handled
@@ -261,21 +267,21 @@ func (h *handler) Pended(d *engine.Driver, bytes int64) {
 func (h *handler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 	x := d.Scratch.(*wire)
 	x.use(d, c)
-	x.closeStdBody()
+	x.CloseBody()
 	x.inFlight.End()
 	counted := exchange.Bare(0, exchange.Abort)
-	if !x.begun && cause == nil {
+	if x.sending == unbegun && cause == nil {
 		counted = exchange.Bare(http.StatusInternalServerError, exchange.Complete)
 	}
 	x.countAnswer(&counted)
 	x.count.Flush(x.d)
-	if x.begun {
+	if x.sending != unbegun {
 		x.cut()
-		if x.s.Watched {
+		if x.State.Watched {
 			x.observe(exchange.Bare(0, exchange.Abort))
 		}
 	} else if cause == nil {
-		h.server.Log.Error("an action ended its goroutine instead of returning", "route", x.s.Route.Pattern)
+		h.server.Log.Error("an action ended its goroutine instead of returning", "route", x.State.Route.Pattern)
 		x.sendAlone(h.server.Pipeline.Answer(h.server.Pipeline.Problem(http.StatusInternalServerError, "", nil)), exchange.FromPanic)
 	}
 	x.abandon()
@@ -302,7 +308,7 @@ func (x *wire) refuseWith(problem error, source exchange.Source) progress {
 	x.countAnswer(&resp)
 	x.count.Flush(x.d)
 	x.sendAlone(resp, source)
-	x.call.End() // the next request must not inherit its state, such as the identifier
+	x.Call.End() // the next request must not inherit its state, such as the identifier
 	return connectionOver
 }
 
@@ -311,7 +317,7 @@ func (x *wire) sendAlone(resp exchange.Answer, source exchange.Source) {
 	x.closing = true
 	x.minor = 1
 	x.answerAlone(resp, source)
-	x.c.CloseLingering()
+	x.Conn.CloseLingering()
 }
 
 // refuseError is refuse for an error of package http1.

@@ -9,10 +9,20 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/view"
 )
 
+// An input is the input of a call of the handler, and the part of it that belongs to the current request.
+type input struct {
+	given   int32  // bytes passed to the call
+	moved   bool   // the driver's buffer was released, see moveInput
+	inPlace bool   // head and whole of the request are stored in the buffer
+	wary    uint8  // remaining visits of the driver in which the clock is read after each request, see request.BeginVisit
+	kept    []byte // the copy of head and whole that moveInput has made
+	after   []byte // the input after the request
+}
+
 // use prepares x for a call with driver d and connection c. It always sets d's lock, because d may have served another wire since
 // the last call: a call that moves to the background takes its wire with it.
 func (x *wire) use(d *engine.Driver, c *engine.Conn) {
-	x.d, x.c = d, c
+	x.d, x.Conn = d, c
 	d.Share(&x.mu)
 }
 
@@ -24,7 +34,7 @@ const smallAfter = 4 << 10
 // the needed bytes: the head, a complete body, the following input. It runs on the goroutine of the action. If an action has a
 // view of a body in the buffer, the action keeps the buffer.
 func (x *wire) moveInput() {
-	if x.moved || x.inPlace && len(x.whole.Bytes) > 0 && x.s.Viewed {
+	if x.moved || x.inPlace && len(x.whole.Bytes) > 0 && x.State.Viewed {
 		return
 	}
 	x.moved = true
@@ -32,15 +42,15 @@ func (x *wire) moveInput() {
 		x.keepRequest()
 	}
 	if x.body != received {
-		x.stream.rest = x.d.MoveInput(x.given - len(x.stream.rest))
+		x.stream.rest = x.d.MoveInput(int(x.given) - len(x.stream.rest))
 	} else {
-		x.after = x.d.MoveInput(x.given - len(x.after))
+		x.after = x.d.MoveInput(int(x.given) - len(x.after))
 	}
 }
 
 // keepRequest copies head and body to memory of the exchange.
 func (x *wire) keepRequest() {
-	h, s := &x.head, x.s
+	h, s := &x.head, x.State
 	head := len(h.Bytes())
 	viewed := view.Within(s.Path, h.Bytes()) // otherwise the path is a copy already
 	x.kept = append(x.kept[:0], h.Bytes()...)
@@ -54,32 +64,19 @@ func (x *wire) keepRequest() {
 		return
 	}
 	body := x.kept[head:]
-	x.whole.Move(body)
+	x.MoveBody(&x.whole, body)
 	if s.Loaded {
 		s.Whole = body
-	}
-	if x.stdBody != nil {
-		x.stdBody.whole.Rest = body[len(body)-len(x.stdBody.whole.Rest):]
 	}
 }
 
 // flush sends the output. The caller holds writeMu and mu.
 func (x *wire) flush(timeout time.Duration) error {
-	x.begunAt = -1
-	err := x.d.Flush(timeout)
-	if x.begun {
-		x.c.ReleaseReservation()
+	if x.sending == unbegun {
+		return x.d.Flush(timeout)
 	}
+	x.sending.on(flush)
+	err := x.d.Flush(timeout)
+	x.Conn.ReleaseReservation()
 	return err
-}
-
-// beginWrite acquires the locks for writing a part of the answer.
-func (x *wire) beginWrite() {
-	x.writeMu.Lock()
-	x.mu.Lock()
-}
-
-func (x *wire) endWrite() {
-	x.mu.Unlock()
-	x.writeMu.Unlock()
 }

@@ -21,7 +21,7 @@ func (x *wire) liftTimeout() bool {
 	if !x.d.LiftTimeout() {
 		return false
 	}
-	if timed, ok := x.ctx.(*exchange.TimeoutContext); ok {
+	if timed := x.Timed(); timed != nil {
 		timed.Lift()
 	}
 	return true
@@ -46,18 +46,18 @@ func (x *wire) unclaim() {
 // Expiring copies the state that the answer for a late action needs. The action does not change it.
 func (from *wire) Expiring(fresh engine.Scratch) {
 	x := fresh.(*wire)
-	if from.call.Hooked() {
+	if from.Call.Hooked() {
 		x.kept = append(x.kept[:0], from.head.Bytes()...)
 		from.head.CopyTo(&x.head, x.kept)
 		x.readHead()
-		x.call.Begin(true)
+		x.Call.Begin(true)
 	} else {
-		x.s.Set(semantics.MethodOf(from.s.Method).String(), "", "", false)
+		x.State.Set(semantics.MethodOf(from.State.Method).String(), "", "", false)
 	}
-	x.minor, x.head.Method, x.s.Route = from.minor, from.head.Method, from.s.Route
-	x.call.InheritFrom(from.call)
+	x.minor, x.head.Method, x.State.Route = from.minor, from.head.Method, from.State.Route
+	x.Call.InheritFrom(from.Call)
 	x.count.Since = from.count.Since
-	if timed, ok := from.ctx.(*exchange.TimeoutContext); ok {
+	if timed := from.Timed(); timed != nil {
 		timed.End(context.DeadlineExceeded)
 	}
 	from.inFlight.End()
@@ -68,11 +68,11 @@ func (h *handler) Expired(d *engine.Driver, c *engine.Conn) {
 	x := d.Scratch.(*wire)
 	x.use(d, c)
 	x.closing = true
-	resp := h.server.Pipeline.Late(x.s.Route)
+	resp := h.server.Pipeline.Late(x.State.Route)
 	x.countAnswer(&resp)
 	x.count.Flush(x.d)
 	x.answerAlone(resp, exchange.FromTimeout)
-	x.call.End()
+	x.Call.End()
 	c.CloseLingering()
 }
 

@@ -11,7 +11,7 @@ import (
 
 // overdue reports whether the request has waited longer than the queue allows.
 func (x *wire) overdue() bool {
-	return x.d.Overdue() && (!x.s.Route.Critical)
+	return x.d.Overdue() && (!x.State.Route.Critical)
 }
 
 // shed refuses an overdue request.
@@ -29,7 +29,7 @@ func (x *wire) refuseWhole(resp exchange.Answer, source exchange.Source) progres
 	x.answerAlone(resp, source)
 	x.end()
 	if x.closing {
-		x.c.CloseLingering()
+		x.Conn.CloseLingering()
 		return connectionOver
 	}
 	return moreRequests
@@ -38,10 +38,10 @@ func (x *wire) refuseWhole(resp exchange.Answer, source exchange.Source) progres
 // answerAlone sends an answer without an action. Features run like actions: if they block a loop, it is taken
 // over.
 func (x *wire) answerAlone(resp exchange.Answer, source exchange.Source) {
-	if x.call.Hooked() {
+	if x.Call.Hooked() {
 		resp = x.amendAndObserve(resp, source)
 	} else {
-		resp = x.call.Decorate(resp, source)
+		resp = x.Call.Decorate(resp, source)
 	}
 	x.respond(&resp)
 }
@@ -51,9 +51,9 @@ func (x *wire) answerAlone(resp exchange.Answer, source exchange.Source) {
 func (x *wire) amendAndObserve(resp exchange.Answer, source exchange.Source) exchange.Answer {
 	x.d.Enter()
 	defer x.leave()
-	resp = x.call.Decorate(resp, source)
-	if x.s.Watched {
-		x.call.Observe(resp, x.took())
+	resp = x.Call.Decorate(resp, source)
+	if x.State.Watched {
+		x.Call.Observe(resp, x.took())
 	}
 	return resp
 }
@@ -62,7 +62,7 @@ func (x *wire) amendAndObserve(resp exchange.Answer, source exchange.Source) exc
 func (x *wire) observe(resp exchange.Answer) {
 	x.d.Enter()
 	defer x.leave()
-	x.call.Observe(resp, x.took())
+	x.Call.Observe(resp, x.took())
 }
 
 // leave ends the period that d.Enter has begun, outside of an action.
@@ -79,13 +79,13 @@ func (x *wire) took() time.Duration { return time.Duration(x.d.Clock() - x.count
 // knowHead makes the known part of a request visible to observers of its answer: the head, if it is complete.
 func (x *wire) knowHead(u *unfinished) {
 	if u == nil || !u.complete {
-		x.s.Set(x.head.Method.String(), "", "", false)
-		x.call.Begin(false)
+		x.State.Set(x.head.Method.String(), "", "", false)
+		x.Call.Begin(false)
 		return
 	}
 	u.head.CopyTo(&x.head, u.raw)
 	x.readHead()
-	x.call.Begin(true)
+	x.Call.Begin(true)
 }
 
 // keepHead is knowHead for a refused request whose memory, u or the input, is released before the answer.
@@ -104,7 +104,7 @@ func (x *wire) keepHead(u *unfinished, in []byte) {
 		return
 	}
 	x.readHead()
-	x.call.Begin(true)
+	x.Call.Begin(true)
 }
 
 // parseWhole parses the head at the beginning of a copy of the input, and reports whether it is complete.
@@ -128,12 +128,12 @@ func (x *wire) refuseApart() {
 	resp := server.Pipeline.Answer(x.planned.refusal)
 	x.countAnswer(&resp)
 	x.count.Flush(x.d)
-	resp = x.call.Decorate(resp, exchange.FromMemory)
+	resp = x.Call.Decorate(resp, exchange.FromMemory)
 	x.planned = nil
-	if x.s.Watched {
-		x.call.Observe(resp, x.took())
+	if x.State.Watched {
+		x.Call.Observe(resp, x.took())
 	}
 	x.respond(&resp)
-	x.call.End()
-	x.c.CloseLingering()
+	x.Call.End()
+	x.Conn.CloseLingering()
 }

@@ -17,52 +17,65 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/request"
 )
 
-// StdRequest returns the *http.Request of the current request and makes it at the first call.
-func (x *wire) StdRequest() *http.Request {
-	if x.std != nil {
-		if ctx := x.call.Context(x.Context()); ctx != x.std.Context() {
-			x.mu.Lock()
-			x.std = x.std.WithContext(ctx)
-			if x.stdBody != nil && x.stdBody.req != nil {
-				x.stdBody.req = x.std // the request that gets the trailers
-			}
-			x.mu.Unlock()
-		}
-		x.rewindStdBody()
-		return x.std
+// OpenContext implements [request.Framing]: the context ends when the client closes the connection.
+func (x *wire) OpenContext() bool {
+	if !x.d.Claim() {
+		return false
 	}
+	defer x.d.Release()
+	x.MakeContext(x.handler.context, nil, x.d.HasTimeout(), x.d.TimeLeft(0))
+	x.Conn.SetHangup(x.Canceler())
+	return true
+}
+
+// OpenStd implements [request.Framing].
+func (x *wire) OpenStd(req *http.Request) (authority bool, body io.Reader) {
 	h := &x.head
-	req := exchange.NewStdRequest(x, x.s.Method, request.StdFields(h.Len(), x.Headers))
 	req.Proto, req.ProtoMajor, req.ProtoMinor = "HTTP/1."+strconv.Itoa(int(h.Minor)), 1, int(h.Minor)
 	req.RequestURI, req.Close = string(h.Target()), x.closing
-	req.URL = request.TargetURL(h.Form == http1.AuthorityForm, req.RequestURI)
-	req = req.WithContext(x.call.Context(x.Context()))
-	if x.body == received && x.cancel != nil && x.d.Claim() {
-		x.c.SetHangupAfterInput(x.cancel) // as in net/http, which watches the connection only until the next byte
-		x.d.Release()
-	}
-	if h.HasBody() {
-		x.stdBody = &stdBody{x: x}
-		if x.body != received {
-			x.stream.most = math.MaxInt64
-		} else {
-			x.stdBody.whole = x.whole.Reader()
-		}
-		req.Body = x.stdBody
-		if most := x.s.Route.MaxBody; most > 0 {
-			req.Body = http.MaxBytesReader(nil, x.stdBody, most)
-		}
-	}
 	if h.Chunked {
 		req.TransferEncoding = []string{"chunked"}
 		req.Header.Del("Transfer-Encoding")
 		exchange.AnnounceTrailers(req)
-		x.stdBody.req = req
 	}
-	x.call.SetMatch(req)
-	x.std = req
-	x.rewindStdBody()
-	return x.std
+	if cancel := x.Canceler(); cancel != nil && x.body == received && x.d.Claim() {
+		x.Conn.SetHangupAfterInput(cancel) // as in net/http, which watches the connection only until the next byte
+		x.d.Release()
+	}
+	switch {
+	case !h.HasBody():
+	case x.body == received:
+		body = x.whole.Reader()
+	default:
+		x.stream.most = math.MaxInt64
+		body = x.stream
+	}
+	return h.Form == http1.AuthorityForm, body
+}
+
+// StopBody implements [request.Framing].
+func (x *wire) StopBody() {
+	if x.body != received {
+		x.stream.stop()
+	}
+}
+
+// Trailers implements [request.Framing]: only chunked bodies have trailers.
+func (x *wire) Trailers(yield func(name, value string) bool) {
+	body := x.chunked
+	if x.body != received {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		body = &x.stream.decoder
+	}
+	if body == nil {
+		return
+	}
+	for i := range body.TrailerLen() {
+		if name, value := body.Trailer(i); !yield(string(name), string(value)) {
+			return
+		}
+	}
 }
 
 func (x *wire) Body(limit int64) io.Reader {
@@ -95,9 +108,10 @@ func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 	x.beginAnswering()
 	x.moveInput()
 	if own := resp.Own(); own != nil && own.Lasts {
-		x.c.ReleaseReservation() // usually empty
+		x.Conn.ReleaseReservation() // usually empty
 	}
-	x.begun, x.begunAt = true, len(x.d.Out)
+	x.sending.on(begin)
+	x.begunAt = int32(len(x.d.Out))
 	x.d.Reserve(headRoom)
 	x.appendHead(resp, length)
 	if !x.d.Inline() {
@@ -110,8 +124,6 @@ func (x *wire) Begin(resp *exchange.Answer, length int64) exchange.Sink {
 func (x *wire) Sink() exchange.Sink { return &sink{stream{x: x}} }
 
 func (x *wire) CloseAfter() { x.closing = true }
-
-func (x *wire) OmitDate() { x.undated = true }
 
 // Interim sends an interim response. Clients of HTTP/1.0 get none.
 func (x *wire) Interim(status int, h http.Header) {
@@ -128,18 +140,22 @@ func (x *wire) Interim(status int, h http.Header) {
 		x.stream.asked = true
 	}
 	out := http1.AppendStatusLine(x.d.Out, status)
-	for _, name := range exchange.SortedKeys(h) {
-		upgrades := status == http.StatusSwitchingProtocols && (name == "Connection" || name == "Upgrade")
-		for _, v := range h[name] {
-			if exchange.CheckField(name, v) == nil || upgrades && exchange.CheckField("X", v) == nil {
-				out = http1.AppendField(out, name, v)
+	for name, value := range request.Sendable(h) {
+		out = http1.AppendField(out, name, value)
+	}
+	if status == http.StatusSwitchingProtocols {
+		for _, name := range [...]string{"Connection", "Upgrade"} { // fields of the connection are not sendable in general
+			for _, value := range h[name] {
+				if exchange.CheckField("X", value) == nil {
+					out = http1.AppendField(out, name, value)
+				}
 			}
 		}
 	}
 	x.d.Out = append(out, http1.CRLF...)
 	if x.flushWithDeadline() != nil { // as when sending a piece of an answer fails
 		x.closing = true
-		x.c.Close()
+		x.Conn.Close()
 	}
 }
 
@@ -197,15 +213,13 @@ func (s *sink) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if x.body != received {
 		rest = bytes.Clone(x.stream.rest)
 	}
-	if x.local != nil {
-		x.local.find() // the address is unavailable after the hijacking
-	}
-	conn, err := x.c.Hijack()
+	x.KeepLocalAddr()
+	conn, err := x.Conn.Hijack()
 	if err != nil {
 		return nil, nil, err
 	}
-	rest = append(rest, x.c.Unread()...)
-	x.hijacked = true
+	rest = append(rest, x.Conn.Unread()...)
+	x.sending.on(hijack)
 	r := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(rest), conn), max(4<<10, len(rest)))
 	_, _ = r.Peek(len(rest)) // cannot fail: the bytes are in memory
 	return conn, bufio.NewReadWriter(r, bufio.NewWriter(conn)), nil

@@ -6,11 +6,10 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
-	"github.com/dunlinhttp/dunlin/internal/exchange"
 	"github.com/dunlinhttp/dunlin/internal/http1"
+	"github.com/dunlinhttp/dunlin/internal/request"
 )
 
 // A stream writes a body in pieces. It sends a piece when enough data is gathered or when Flush is called. It gathers in the
@@ -101,10 +100,8 @@ func (s *stream) recordError(err error) error {
 	if err != nil && s.err == nil {
 		s.err = err
 		s.x.closing = true
-		s.x.c.Close()
-		if s.x.cancel != nil {
-			s.x.cancel() // the event of a hangup may be calling it on another goroutine: the error is returned after its end
-		}
+		s.x.Conn.Close()
+		s.x.Cancel() // the event of a hangup may be calling it on another goroutine: the error is returned after its end
 	}
 	return s.err
 }
@@ -135,21 +132,12 @@ func (s *stream) sendFile(lim *io.LimitedReader, f *os.File) (int64, error) {
 	}
 	var sent int64
 	err := s.x.withDeadline(func(patience time.Duration) error {
-		n, err := s.x.c.SendFile(f, lim.N, patience)
+		n, err := s.x.Conn.SendFile(f, lim.N, patience)
 		lim.N -= n
 		sent += n
 		return err
 	})
 	return sent, s.recordError(err)
-}
-
-// trailerName returns the field name for a key of the trailers.
-func trailerName(key string) string {
-	name, prefixed := strings.CutPrefix(key, http.TrailerPrefix)
-	if prefixed {
-		return http.CanonicalHeaderKey(name)
-	}
-	return key
 }
 
 // finish ends the body. The engine sends the output.
@@ -159,12 +147,8 @@ func (s *stream) finish(trailers http.Header) {
 		return
 	}
 	out := append(s.x.d.Out, http1.LastChunk...)
-	for _, name := range exchange.SortedKeys(trailers) {
-		for _, v := range trailers[name] {
-			if name := trailerName(name); exchange.CheckField(name, v) == nil {
-				out = http1.AppendField(out, name, exchange.TrimBlanks(v))
-			}
-		}
+	for name, value := range request.Sendable(trailers) {
+		out = http1.AppendField(out, name, value)
 	}
 	s.x.d.Out = append(out, http1.CRLF...)
 }

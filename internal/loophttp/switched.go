@@ -53,7 +53,7 @@ func (x *wire) OpenStream(a *exchange.Answer, p exchange.Protocol, apply func())
 
 // switchTo ends the request and passes its connection to the protocol that was given to Upgrade.
 func (x *wire) switchTo(p exchange.Protocol) progress {
-	c := x.c
+	c := x.Conn
 	x.planned = nil
 	x.end()
 	s := &switched{p: p, c: c, server: x.handler.server}

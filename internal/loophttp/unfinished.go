@@ -53,7 +53,7 @@ const (
 // budget cannot refuse them; the engine makes room afterwards.
 func (x *wire) newUnfinished() *unfinished {
 	u := unfinisheds.Get().(*unfinished)
-	u.handler, u.by = x.handler, x.c.Account()
+	u.handler, u.by = x.handler, x.Conn.Account()
 	u.hold(bareUnfinished + cap(u.raw) + cap(u.body))
 	return u
 }
@@ -145,13 +145,11 @@ func (u *unfinished) unhold() {
 // may have passed the memory to other goroutines.
 func (x *wire) abandon() {
 	x.endEarly()
-	x.call.Abandon()
+	x.Call.Abandon()
 	if x.gathered != nil {
 		x.gathered.unhold()
 	}
-	if x.local != nil {
-		x.local.release()
-	}
+	x.LeaveConn()
 }
 
 // Account returns the account of the connection, or nil if the action is late: the connection may then belong to another
@@ -163,7 +161,7 @@ func (x *wire) Account() *memory.Account {
 	defer x.unclaim()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	a := x.c.Account()
+	a := x.Conn.Account()
 	if x.gathered != nil && x.body != received {
 		x.gathered.transfer(a)
 		if len(x.stream.early) == 0 {
@@ -173,17 +171,15 @@ func (x *wire) Account() *memory.Account {
 	return a.Lend()
 }
 
-func (x *wire) ReleaseAccount(*memory.Account) {} // the account belongs to the connection
-
 // MayWait releases the loop and the read buffer, and yields the action's permit among MaxConcurrent to other actions.
 func (x *wire) MayWait() {
 	if x.claim() {
-		if x.stdBody == nil {
+		if !x.StdReads() {
 			x.moveInput()
 		}
 		x.d.Detach()
 		x.mu.Lock()
-		x.c.TrimInput()
+		x.Conn.TrimInput()
 		x.mu.Unlock()
 		x.unclaim()
 	}
@@ -197,7 +193,7 @@ func (x *wire) Lost(left int64) bool {
 	}
 	defer x.unclaim()
 	if x.body == received {
-		return x.c.Lost(left)
+		return x.Conn.Lost(left)
 	}
 	return x.stream.lost(left)
 }

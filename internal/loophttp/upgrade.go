@@ -22,7 +22,7 @@ import (
 // be read first; with malformed settings; during a shutdown; from a client that wants the connection closed; and requests
 // that HTTP/2 would interpret differently or refuse as too large.
 func (x *wire) upgrade() bool {
-	h, d, c := &x.head, x.d, x.c
+	h, d, c := &x.head, x.d, x.Conn
 	if !h.Upgrade || c.Secure() || !d.Inline() || d.Draining() || !h.KeepAlive || len(h.Host()) == 0 || string(h.MethodBytes()) == http.MethodConnect {
 		return false
 	}

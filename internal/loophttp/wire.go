@@ -3,10 +3,7 @@
 package loophttp
 
 import (
-	"context"
-	"crypto/tls"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"sync"
 	"time"
@@ -22,71 +19,45 @@ import (
 // A wire is the state that a driver of the loop engine keeps from request to request: the call in the pipeline, the parsed
 // head, and the progress of the answer. It implements exchange.Wire for its call.
 type wire struct {
+	request.Base
 	handler *handler
-	call    exchange.Call
-	s       *exchange.State // the state of call
-	head    http1.Head
-	names   http1.Names    // the field names of head, if named is set
-	opening *http1.Opening // allocated on demand
-	canon   []byte         // the canonical path, if the client's path has escapes
+	d       *engine.Driver // of the current call of the handler
+	locks
 
-	// The state of the current call of the handler.
-	d     *engine.Driver
-	c     *engine.Conn
-	given int // bytes of input passed to the call
-
-	// mu guards the connection, the driver's output and the state of body and answer. An operation that waits releases mu
-	// meanwhile, so that reading and writing are independent: readMu is held during the whole read of a body, writeMu during
-	// the whole write. The lock order is readMu, writeMu, mu.
-	readMu, writeMu, mu sync.Mutex
-
-	// The state of the current request.
-	stream    *bodyStream    // the request body, if the action reads it from the connection; allocated on demand
-	whole     request.Whole  // the request body, if it has arrived completely
-	chunked   *http1.Chunked // decoded whole; nil if it was not chunked
-	gathered  *unfinished    // the memory of head and body, if they arrived in pieces and no response owns it
-	minor     uint8          // the client's minor version
-	body      bodySource
-	duplex    bool // the action reads and writes at the same time
-	undated   bool // the answer has no Date
-	closing   bool // the connection closes after the answer
-	begun     bool // the head of a streamed answer is in the output
-	inPlace   bool // head and whole are stored in the input
-	moved     bool // the input of the call was copied, see moveInput
-	hijacked  bool // the connection was hijacked
-	phase     request.Phase
-	begunAt   int                // offset of the streamed answer in the output, -1 if part of it was sent
-	planned   *planned           // the rest of the request: it runs in the background, or switches the protocol
-	kept      []byte             // copy of the input, made by moveInput
-	cancel    context.CancelFunc // cancels ctx
-	ctx       context.Context    // the request's context, allocated on demand
-	local     *localContext      // parent of ctx
-	std       *http.Request      // allocated on demand
-	stdBody   *stdBody           // body of std, until it is closed
-	after     []byte             // the input after the request
-	deadlines *deadlines         // deadlines set by a standard handler, nil for none
+	requestHead
+	input
+	requestBody
+	reply
+	opening   *http1.Opening // allocated on demand
+	planned   *planned       // the rest of the request: it runs in the background, or switches the protocol
+	deadlines *deadlines     // deadlines set by a standard handler, nil for none
 
 	count    request.Counter
 	inFlight request.InFlight
 
-	named       bool  // names belongs to head
-	closeVisits uint8 // remaining visits in which the clock is read after each request, see visit.go
-	claims      int32 // calls of claim minus calls of unclaim: while positive, the timeout cannot take the connection
+	claims int32 // calls of claim minus calls of unclaim: while positive, the timeout cannot take the connection
 }
 
-// A bodySource is where the action of a request reads its body.
-type bodySource uint8
+// The locks of a wire. mu guards the connection, the driver's output and the state of body and answer. An operation that waits
+// releases mu meanwhile, so that reading and writing are independent: readMu is held during the whole read of a body, writeMu
+// during the whole write. The lock order is readMu, writeMu, mu.
+type locks struct{ readMu, writeMu, mu sync.Mutex }
 
-const (
-	received     bodySource = iota // wire.whole
-	arriving                       // wire.stream
-	startedEarly                   // wire.stream, of a small body whose gathering ended early
-)
+// beginWrite acquires the locks for writing a part of the answer.
+func (l *locks) beginWrite() {
+	l.writeMu.Lock()
+	l.mu.Lock()
+}
+
+func (l *locks) endWrite() {
+	l.mu.Unlock()
+	l.writeMu.Unlock()
+}
 
 // serveNext performs the next step for the input in: it answers one request or stores an unfinished one. It returns the number
 // of bytes consumed.
 func (x *wire) serveNext(in []byte) (n int, next progress) {
-	u, _ := x.c.Proto.(*unfinished)
+	u, _ := x.Conn.Proto.(*unfinished)
 	if u != nil && u.complete {
 		return x.serveGathered(u, in)
 	}
@@ -104,13 +75,13 @@ func (x *wire) serveNext(in []byte) (n int, next progress) {
 		if u == nil {
 			u = x.newUnfinished()
 			x.head, u.head = u.head, x.head
-			x.c.Proto = u
-			x.c.SetDeadline(x.handler.server.HeadTimeout)
+			x.Conn.Proto = u
+			x.Conn.SetDeadline(x.handler.server.HeadTimeout)
 		}
 		return 0, needInput
 	case u != nil:
 		x.head, u.head = u.head, x.head
-		x.c.Proto = nil
+		x.Conn.Proto = nil
 		u.release()
 	}
 	if !x.head.HasBody() {
@@ -151,7 +122,7 @@ func (x *wire) serveHead(in []byte, n int) (int, progress) {
 // tooLong reports whether a body exceeds the limit of its route.
 func (x *wire) tooLong(length int64) bool {
 	x.find()
-	return length > x.handler.server.MaxBodyOf(x.s.Route)
+	return length > x.handler.server.MaxBodyOf(x.State.Route)
 }
 
 // serveWhole answers a complete request: its head and body are in[:n].
@@ -161,7 +132,7 @@ func (x *wire) serveWhole(in []byte, n int, body []byte) (int, progress) {
 	if x.overdue() {
 		return n, x.shed()
 	}
-	if x.s.Route.Blocking.Suspect() && x.tooSlowForLoop() {
+	if x.State.Route.Blocking.Suspect() && x.TooSlowForLoop(x.d) {
 		return 0, needWorker
 	}
 	return n, x.answer()
@@ -176,7 +147,7 @@ func (x *wire) serveStreamed(in []byte, n int) (int, progress) {
 		x.closing = true // the client is already sending the body
 		return n, x.shed()
 	}
-	if x.tooSlowForLoop() {
+	if x.TooSlowForLoop(x.d) {
 		return 0, needWorker
 	}
 	x.needStream()
@@ -188,7 +159,7 @@ func (x *wire) serveStreamed(in []byte, n int) (int, progress) {
 // find starts a call for the parsed head and routes it.
 func (x *wire) find() {
 	x.readHead()
-	if !x.call.Find(view.String(x.head.Host())) {
+	if !x.Call.Find(view.String(x.head.Host())) {
 		x.findWatched()
 	}
 }
@@ -196,7 +167,8 @@ func (x *wire) find() {
 // readHead copies the parsed head to the state of the call.
 func (x *wire) readHead() {
 	h := &x.head
-	x.minor, x.closing, x.begun, x.named = h.Minor, !h.KeepAlive, false, false
+	x.minor, x.names = h.Minor, 0
+	x.closing, x.sending = !h.KeepAlive, unbegun
 	path := view.String(h.Path())
 	if h.PathEscaped {
 		// The parser has already refused invalid escapes.
@@ -205,80 +177,67 @@ func (x *wire) readHead() {
 	}
 	method := h.Method.String()
 	if h.Method == semantics.MethodOther {
-		method = x.s.Strings.Copy(h.MethodBytes())
+		method = x.State.Strings.Copy(h.MethodBytes())
 	}
-	x.s.Set(method, path, view.String(h.Query()), true)
+	x.State.Set(method, path, view.String(h.Query()), true)
 }
 
 // findWatched routes the request where routing runs code of the app, which may block like an action.
 func (x *wire) findWatched() {
-	x.phase.Routes(true)
+	x.Phase.Routes(true)
 	x.d.Enter()
-	x.call.FindCarefully(view.String(x.head.Host()))
+	x.Call.FindCarefully(view.String(x.head.Host()))
 	inline := x.d.Inline()
 	if stayed := x.d.Leave(); inline && !stayed {
 		x.inFlight.End()
 	}
-	x.phase.Routes(false)
-}
-
-// tooSlowForLoop reports whether a worker must run the request: its route is known to block, and the driver has a loop to run.
-// When MaxConcurrent actions are blocked, a request for a route with a recent record of blocking also goes to a worker. Above
-// MaxConcurrent, one recent block is enough. Critical routes are exempt from these two rules.
-func (x *wire) tooSlowForLoop() bool {
-	route := x.s.Route
-	if route.NoRoute || !x.d.Inline() || !route.Blocking.Suspect() {
-		return false
-	}
-	return route.Blocking.ToWorker(x.d, route.Critical)
+	x.Phase.Routes(false)
 }
 
 // answer runs the action and appends the response.
 func (x *wire) answer() progress {
 	if limit := x.handler.server.MaxRequestsPerConnection; limit > 0 {
-		x.c.Count++
-		x.closing = x.closing || int(x.c.Count) >= limit
+		x.Conn.Count++
+		x.closing = x.closing || int(x.Conn.Count) >= limit
 	}
 	inline := x.d.Inline()
 	if !inline {
-		x.inFlight.Begin(x.count.On, &x.s.Route.Counts)
+		x.inFlight.Begin(x.count.On, &x.State.Route.Counts)
 	}
-	if x.s.Route.Timeout > 0 {
-		x.d.EnterFor(x.s.Route.Timeout)
+	if x.State.Route.Timeout > 0 {
+		x.d.EnterFor(x.State.Route.Timeout)
 	} else {
 		x.d.Enter()
 	}
-	route := x.s.Route
+	route := x.State.Route
 	x.d.Watch(route.Blocking.Watched())
-	resp := x.call.Run()
+	resp := x.Call.Run()
 	waited, streamWaited := x.d.Waited() && x.body != startedEarly, false // do not count the wait of an action that was waiting for its own body
 	if x.head.HasBody() {
 		x.learnBody()
 	}
 	streams := resp.Kind() == exchange.Later
 	if streams {
-		if x.mayMoveToBackground() && (resp.Own().Lasts || inline && !x.s.Route.NoRoute && x.s.Route.Streams.Blocking(x.d.Now())) {
+		if x.mayMoveToBackground() && (resp.Own().Lasts || inline && !x.State.Route.NoRoute && x.State.Route.Streams.Blocking(x.d.Now())) {
 			return x.moveToBackground(&resp, waited)
 		}
-		if len(x.after) <= smallAfter && x.stdBody == nil && x.d.Claim() { // otherwise the timeout response could read the head while moveInput moves it
+		if len(x.after) <= smallAfter && !x.StdReads() && x.d.Claim() { // otherwise the timeout response could read the head while moveInput moves it
 			x.moveInput()
 			x.d.Release()
 		}
-		x.phase.Produces(inline)
+		x.Phase.Produces(inline)
 		x.beginAnswering()
 		x.d.Watch(route.Streams.Watched())
-		resp = x.call.Produce(resp)
+		resp = x.Call.Produce(resp)
 		streamWaited = x.d.Waited()
-		x.phase.Produces(false)
+		x.Phase.Produces(false)
 	}
-	if x.stdBody != nil {
-		x.closeStdBody()
-	}
+	x.CloseBody()
 	stayed := x.d.Leave()
 	if x.d.Expired() {
 		return x.dropLate(&resp)
 	}
-	x.count.Add(x.d, &route.Counts, x.outcome(&resp))
+	x.count.Add(x.d, &route.Counts, x.Outcome(x.handler.server, &resp))
 	if !stayed {
 		x.inFlight.End()
 		x.count.Flush(x.d)
@@ -292,27 +251,32 @@ func (x *wire) answer() progress {
 	return x.conclude(&resp)
 }
 
+// countAnswer counts the current request.
+func (x *wire) countAnswer(a *exchange.Answer) {
+	x.count.Add(x.d, &x.State.Route.Counts, x.Outcome(x.handler.server, a))
+}
+
 // beginAnswering marks the response as being sent. From now on the request does not count against Config.Limits.MaxConcurrent.
 func (x *wire) beginAnswering() {
-	if x.phase.Answers() {
+	if x.Phase.Answers() {
 		x.d.Answering()
 	}
 }
 
 // conclude sends the final response of a request and ends the request.
 func (x *wire) conclude(resp *exchange.Answer) progress {
-	if x.s.Watched {
+	if x.State.Watched {
 		x.observe(*resp)
 	}
 	if x.planned != nil && x.planned.protocol != nil {
 		resp.Release()
 		return x.switchTo(x.planned.protocol)
 	}
-	if x.hijacked {
+	if x.sending == hijacked {
 		x.end()
 		return connectionOver
 	}
-	if resp.Kind() == exchange.Abort || x.deadlines != nil && passed(x.writeBy()) {
+	if resp.Kind() == exchange.Abort || x.deadlines != nil && x.writeBy().Passed() {
 		resp.Release()
 		x.cut()
 		x.end()
@@ -321,7 +285,7 @@ func (x *wire) conclude(resp *exchange.Answer) progress {
 	if x.body != received {
 		x.stream.skipHere()
 	}
-	if x.d.Draining() && !x.begun || // a begun answer has already promised to keep the connection
+	if x.d.Draining() && x.sending == unbegun || // a begun answer has already promised to keep the connection
 		x.body != received && x.stream.tooMuchLeft() {
 		x.closing = true
 	}
@@ -333,68 +297,54 @@ func (x *wire) conclude(resp *exchange.Answer) progress {
 	x.end()
 	if x.closing {
 		if x.body != received || pipelined {
-			x.c.CloseLingering()
+			x.Conn.CloseLingering()
 		} else {
-			x.c.CloseAfterFlush()
+			x.Conn.CloseAfterFlush()
 		}
 		return connectionOver
 	}
 	return moreRequests
 }
 
-// cut closes the connection without an answer. The answers to earlier requests are still sent.
-func (x *wire) cut() {
-	switch {
-	case !x.begun:
-		x.c.CloseAfterFlush()
-	case x.begunAt >= 0:
-		x.d.Out = x.d.Out[:x.begunAt]
-		x.c.CloseAfterFlush()
-	default:
-		x.c.Close() // the client must not take a partial answer for a complete one
-	}
-}
-
 // end releases the state of the request.
 func (x *wire) end() {
-	if x.cancel != nil {
-		if !x.d.Expired() { // else it belongs to another driver
-			x.c.SetHangup(nil)
-		}
-		x.cancel()
-		x.local.release()
-		x.cancel, x.ctx, x.local = nil, nil, nil
+	if x.Canceler() != nil && !x.d.Expired() { // else the connection belongs to another driver
+		x.Conn.SetHangup(nil)
 	}
-	if x.std != nil {
-		exchange.RemoveForm(x.std)
-	}
+	x.EndRequest()
 	x.endEarly()
-	x.undated, x.duplex = false, false
-	x.phase.End()
-	x.std, x.after, x.hijacked, x.chunked = nil, nil, false, nil
+	x.duplex = false
+	x.after, x.chunked, x.sending = nil, nil, unbegun
 	x.deadlines = nil
-	x.call.End()
+	x.Call.End()
 	x.kept = keep(x.kept)
 	if cap(x.canon) > keptUnfinished {
 		x.canon = nil
 	}
 }
 
-func (x *wire) Host() string { return x.s.Strings.Copy(x.head.Host()) }
+func (x *wire) Host() string { return x.State.Strings.Copy(x.head.Host()) }
+
+// A requestHead is the parsed head of a request.
+type requestHead struct {
+	head  http1.Head
+	names http1.Names // the field names of head, 0 if they are not known
+	canon []byte      // the canonical path, if the client's path has escapes
+}
 
 // fewFields is the largest number of field lines that is searched directly for each name. In a larger head, a set of the field
 // names is consulted first.
 const fewFields = 10
 
 // lacks reports whether the request surely has no field of that name. Most lookups are for absent fields.
-func (x *wire) lacks(name string) bool {
-	if x.head.Len() <= fewFields {
+func (h *requestHead) lacks(name string) bool {
+	if h.head.Len() <= fewFields {
 		return false // the lookup decides
 	}
-	if !x.named {
-		x.names, x.named = x.head.Names(), true
+	if h.names == 0 {
+		h.names = h.head.Names()
 	}
-	return x.names.Lacks(name)
+	return h.names.Lacks(name)
 }
 
 func (x *wire) Header(name string) (string, bool) {
@@ -405,7 +355,7 @@ func (x *wire) Header(name string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	return x.s.Strings.Copy(v), true
+	return x.State.Strings.Copy(v), true
 }
 
 func (x *wire) List(name string) string {
@@ -436,7 +386,7 @@ func (x *wire) join(name string, first []byte, i int) string {
 func (x *wire) Glance(name string, client bool) (named bool, origin string, ip, now int64) {
 	forwarded, proxies := "", x.handler.proxies
 	if ip = -1; client {
-		if n, ok := x.c.Remote4(); ok {
+		if n, ok := x.Conn.Remote4(); ok {
 			ip = int64(n)
 			if proxies != nil && proxies.Trusts4(n) {
 				forwarded = proxies.Header
@@ -470,7 +420,7 @@ func (x *wire) Among(names *exchange.Names) (set uint64) {
 func (x *wire) Headers(yield func(name, value string) bool) {
 	for i := range x.head.Len() {
 		name, value := x.head.Field(i)
-		if !yield(http.CanonicalHeaderKey(x.s.Strings.Copy(name)), x.s.Strings.Copy(value)) {
+		if !yield(http.CanonicalHeaderKey(x.State.Strings.Copy(name)), x.State.Strings.Copy(value)) {
 			return
 		}
 	}
@@ -494,8 +444,6 @@ func (x *wire) Received() ([]byte, bool) {
 	return x.whole.Unread(), true
 }
 
-func (x *wire) Remote() netip.AddrPort { return x.c.RemoteAddr() }
-
 func (x *wire) Now() time.Time { return x.d.Time() }
 
 func (x *wire) Version() string { return "1." + strconv.Itoa(int(x.head.Minor)) }
@@ -507,17 +455,13 @@ func (x *wire) Spelling() string {
 	} else if !x.head.PathEscaped {
 		return ""
 	}
-	return x.s.Strings.Copy(path)
+	return x.State.Strings.Copy(path)
 }
-
-func (x *wire) Secure() bool { return x.c.Secure() }
-
-func (x *wire) TLS() *tls.ConnectionState { return x.c.TLS() }
 
 // viewsRequest reports whether body is stored in memory borrowed from the request, so that it must be copied before the request
 // ends.
 func (x *wire) viewsRequest(body string) bool {
-	for _, lent := range [][]byte{x.s.Whole, x.whole.Bytes} {
+	for _, lent := range [][]byte{x.State.Whole, x.whole.Bytes} {
 		if view.Within(body, lent) {
 			return true
 		}

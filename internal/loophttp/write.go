@@ -19,7 +19,7 @@ func (x *wire) respond(resp *exchange.Answer) {
 		return
 	}
 	body, d, status := resp.Body, x.d, resp.Status()
-	if base, all := resp.Rendered(); all && len(body) < ownedBody && !resp.Announces() && x.minor != 0 && !x.undated && !x.closing &&
+	if base, all := resp.Rendered(); all && len(body) < ownedBody && !resp.Announces() && x.minor != 0 && !x.Undated && !x.closing &&
 		http1.BodyAllowed(x.head.Method, status) { // the common case
 		if x.opening == nil {
 			x.opening = new(http1.Opening)
@@ -46,8 +46,8 @@ func (x *wire) respond(resp *exchange.Answer) {
 		d.WriteOwned(view.Bytes(body), x.gathered)
 		x.gathered = nil
 		resp.Release()
-	case len(body) >= ownedBody && view.Within(body, x.s.Payload) && cap(x.s.Payload) > exchange.KeptPayload:
-		d.WriteOwned(x.call.DetachBody(body), nil)
+	case len(body) >= ownedBody && view.Within(body, x.State.Payload) && cap(x.State.Payload) > exchange.KeptPayload:
+		d.WriteOwned(x.Call.DetachBody(body), nil)
 		resp.Release()
 	case len(body) < ownedBody || x.viewsRequest(body):
 		d.Out = append(d.Out, body...)
@@ -70,7 +70,7 @@ func (x *wire) appendHead(resp *exchange.Answer, length int64) {
 	} else {
 		out = http1.AppendStatusLine(out, status)
 	}
-	if !x.undated && !resp.Dated() {
+	if !x.Undated && !resp.Dated() {
 		if x.opening == nil {
 			x.opening = new(http1.Opening)
 		}

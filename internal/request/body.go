@@ -21,7 +21,7 @@ func (b *Whole) Reader() *exchange.Reader {
 	return b.reader
 }
 
-// AtMost returns the reader of a body of at most so many bytes, or one that fails for a larger body.
+// AtMost returns the reader of the body. It fails if the body has more than limit bytes.
 func (b *Whole) AtMost(limit int64, server *exchange.Server) io.Reader {
 	if int64(len(b.Bytes)) > limit {
 		return exchange.FailedReader{Err: server.BodyTooLarge(limit)}

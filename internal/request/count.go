@@ -15,10 +15,10 @@ import (
 //
 // The counted time begins when the loop learned that the connection is readable, so it includes the wait for other requests.
 type Counter struct {
-	On      bool  // requests are counted; set before the first request
+	On      bool // requests are counted; set before the first request
+	outcome tally.Outcome
 	Since   int64 // when the current call began, on the engine's clock
 	counts  *exchange.RouteCounts
-	outcome tally.Outcome
 	n       uint64 // number of requests not yet counted
 }
 
