@@ -22,7 +22,7 @@ import (
 //	- New connections from the same address have fewer tokens for a while.
 
 const (
-	// abuserDelay is the time from the last frame served on such a connection to its end.
+	// abuserDelay is the time between the last frame that is served on such a connection and the end of the connection.
 	abuserDelay = 300 * time.Millisecond
 	// distrustTime is the number of seconds for which new connections from such an address begin with fewer tokens.
 	distrustTime = 10
@@ -46,7 +46,7 @@ func (s *session) refuseAbuser(begin int, of http2.Reason) {
 	s.c.SetDeadline(abuserDelay)
 }
 
-// closeAbuser ends the connection. Anything that its client still sends is not read.
+// closeAbuser sends the reason and ends the connection. Further input is not read.
 func (s *session) closeAbuser() {
 	s.h2.Out = append(s.h2.Out, s.abuser.farewell...)
 	s.abuser.farewell = nil
@@ -62,8 +62,8 @@ func (s *session) source() netip.Addr {
 	return from
 }
 
-// offenders holds the addresses of clients that sent too much lately. Of two addresses with the same slot it holds the later
-// one.
+// offenders holds the addresses of clients that sent too much lately. If two addresses have the same slot, it holds the one that was
+// added last.
 type offenders struct {
 	seed  maphash.Seed
 	slots [256]atomic.Uint64 // the upper half of an address's hash, and the second on the engine's clock at which its entry expires

@@ -35,7 +35,7 @@ type backlog struct {
 	since int64     // when an action last began, or the first stream arrived
 }
 
-// mustWaitInBacklog reports whether a request of the route must wait in the backlog.
+// mustWaitInBacklog reports whether a request of the route must wait in the backlog before its action begins.
 func (s *session) mustWaitInBacklog(own *stream, route *exchange.Route) bool {
 	pends := route.Pends.Load()
 	if s.untaken == 0 || pends <= memory.Small || s.untaken+min(pends, muchPromised) <= maxUntaken {
@@ -99,7 +99,7 @@ func (s *session) goOnAt() int64 {
 	return s.backlog.since + backlogPatience
 }
 
-// callOff removes a stream that is over from the backlog: its action does not begin.
+// callOff removes a stream that has ended from the backlog. Its action does not begin.
 func (s *session) callOff(own *stream) {
 	s.backlog.line = slices.DeleteFunc(s.backlog.line, func(other *stream) bool { return other == own })
 	s.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/http2"
 )
 
-// arrive passes on a received piece of a body: to the Read that waits for it, or to the unread bytes.
+// arrive passes a received piece of a body to the Read that waits for it, or adds the piece to the unread bytes.
 func (s *session) arrive(own *stream, ev *http2.Event) {
 	own.came += int64(len(ev.Data))
 	s.mu.Lock()
@@ -79,7 +79,7 @@ func (x *Wire) setUnclaimed(unclaimed bool) {
 	}
 }
 
-// yieldFrom is the number of unread bytes of a body from which the goroutines that read bodies run before the loop continues.
+// yieldFrom is a number of bytes. When a body has at least as many unread, the loop yields to the goroutines that read bodies.
 const yieldFrom = 8 * pieceSize
 
 // A bodyReader reads a body while it arrives.
@@ -116,7 +116,7 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 	return 0, err
 }
 
-// readBody reads the bytes that are here, or waits for more.
+// readBody reads received bytes, and waits if there are none.
 func (x *Wire) readBody(own *stream, p []byte) (int, error) {
 	s, server := own.s, own.s.h.server
 	b := &own.in
@@ -157,7 +157,8 @@ func (x *Wire) readBody(own *stream, p []byte) (int, error) {
 
 // awaitBody waits until there are bytes to read, or none can arrive any more. Bytes that arrive meanwhile are copied to p and
 // counted in got. s.mu is held, except while awaitBody yields the action's permit. The action has no loop to lose, since its body
-// is streamed. If this is another goroutine, the action may return meanwhile: then the wire belongs to another request.
+// is streamed. The reader may be on another goroutine than the action. Then the action may return meanwhile, and the wire may serve
+// another request.
 func (x *Wire) awaitBody(own *stream, p []byte) {
 	s := own.s
 	b := &own.in

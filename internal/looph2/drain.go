@@ -7,15 +7,15 @@ import "time"
 // A connection ends in two steps (RFC 9113 section 6.8): the first GOAWAY tells the client to begin no more streams, and the
 // second, a while later, names the last stream. Between the two the streams under way are served.
 //
-// The first GOAWAY is sent before the answer of a stream. After the answer the client may already have begun another stream. So
-// a client that was served lately, and waits for nothing, receives it with its next request, or when it has sent none for a
-// while.
+// The first GOAWAY is sent before the answer of a stream, because after the answer the client may already have begun another stream.
+// So a client that was served lately and has no open stream receives the first GOAWAY when it sends its next request, or when it
+// has sent none for lastRequests.
 //
 //	staying ──sayGoodbye──▶ said ──lastRequests──▶ final ──the last stream is over──▶ ended
 //
-// Then the server shuts its side down, and discards input until the client has closed, for at most 2 s: the client may always
-// send unsolicited frames, such as WINDOW_UPDATE or PING. If the socket were closed already, TCP would answer them with a
-// reset, on which clients drop answers, and the last GOAWAY, that they have not read.
+// After the end the server shuts down its sending side, and discards input until the client has closed the connection, for at most
+// 2 s. The client may still send frames such as WINDOW_UPDATE or PING. On a closed socket TCP would answer them with a reset, and
+// the client would lose the answers and the GOAWAY that it has not read yet.
 
 type goodbye uint8
 

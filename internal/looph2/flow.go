@@ -9,9 +9,10 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/engine"
 )
 
-// A flow is the state of a stream for a streamed body, a streamed answer, or heads that its goroutine leaves. Most streams need
-// none, including those whose actions block: they share still, which is never written to. session.mu guards the fields, and the
-// pointer to the flow of a stream. The pointer changes only once; code that knows of the change may read it without the lock.
+// A flow is the state of a streamed body, of a streamed answer, and of heads that the stream's goroutine passes to the loop. Most
+// streams have none of these: they share the flow still, which is never written to. session.mu guards the fields, and the
+// stream's pointer to its flow. The pointer changes only once, from still to a flow of the stream's own. Code that runs after the
+// change may read the pointer without the lock.
 type flow struct {
 	heads     []head          // to be sent: interim ones, and the answer's
 	headsCost int             // approximate bytes of memory of the interim heads

@@ -24,8 +24,8 @@ type limit struct {
 	timeout *exchange.TimeoutContext
 }
 
-// detached is called, on any goroutine, when another driver takes the loop from the action of the wire, or the action gives it
-// up. The action is stopped between two of its own steps, or runs.
+// detached is called, on any goroutine, when another driver takes the loop from the action of the wire, or when the action gives up
+// the loop. The action may be running.
 func (x *Wire) detached(collected bool) (waits bool) {
 	own := x.own
 	own.kept.Store(true)
@@ -69,7 +69,7 @@ func (x *Wire) startTimeout() {
 	own.timer = time.AfterFunc(max(timeout-x.took(), 1), own.expire)
 }
 
-// liftTimeout lifts the timeout, because the answer begins. It is false if the late answer was given already.
+// liftTimeout lifts the timeout because the answer begins. It returns false if the late answer was made before.
 func (x *Wire) liftTimeout() bool {
 	own := x.own
 	own.s.mu.Lock()
@@ -85,8 +85,8 @@ func (x *Wire) liftTimeout() bool {
 	return true
 }
 
-// answers decides that the action answers. It is false if the late answer was given already. User code that runs between the
-// decision and the answer has no limit.
+// answers decides that the action answers. It returns false if the late answer was made before. User code that runs between the
+// decision and the answer has no time limit.
 func (x *Wire) answers() bool {
 	own := x.own
 	own.s.mu.Lock()
@@ -94,7 +94,7 @@ func (x *Wire) answers() bool {
 	return own.decide()
 }
 
-// decide records that the action answers. It is false if the late answer was given already. s.mu is held.
+// decide records that the action answers. It returns false if the late answer was made before. s.mu is held.
 func (own *stream) decide() bool {
 	own.action.on(decide)
 	if own.timer != nil {
@@ -145,7 +145,7 @@ func (own *stream) expire() {
 	}
 }
 
-// answerLate leaves the late answer for the loop, in place of the action's.
+// answerLate passes the late answer, instead of the action's answer, to the loop.
 func (own *stream) answerLate(y *Wire, a *exchange.Answer) {
 	s := own.s
 	p := pending{answer: *a, body: y.keepBody(a, view.Bytes(a.Body)), length: a.Announced(), is: true}

@@ -134,14 +134,14 @@ func (s *session) AccountSet() *memory.AccountSet {
 	return &s.accounts
 }
 
-// setWorking records whether the client has done its part for now. s.mu is held.
+// setWorking records in the account whether the server works on the request, instead of waiting for the client. s.mu is held.
 func (own *stream) setWorking(working bool) {
 	if own.account != nil {
 		own.account.SetWorking(working)
 	}
 }
 
-// progress records that the client has sent or taken n bytes. s.mu is held.
+// progress records that the client has sent or received n bytes, and that left bytes remain, -1 if unknown. s.mu is held.
 func (own *stream) progress(n, left int64) {
 	if own.account != nil {
 		own.account.Progress(n, left)
@@ -191,7 +191,7 @@ func (own *stream) noMemory() error {
 	return own.s.h.server.Pipeline.NoMemory("the request body", met)
 }
 
-// makeRoom ends a stream whose memory others need.
+// makeRoom ends a stream that was evicted.
 func (s *session) makeRoom(own *stream) {
 	s.mu.Lock()
 	own.noRoom = own.action.underWay()

@@ -70,7 +70,7 @@ func (own *stream) dropComplete() {
 	}
 }
 
-// A head is a head of an answer that a stream's goroutine has left for the loop.
+// A head is the head of an answer, or of an interim answer, that a stream's goroutine passes to the loop.
 type head struct {
 	status  int
 	length  int64 // -1: unknown
@@ -107,7 +107,7 @@ func (s *session) endFields(status int, length int64, undated, end bool) {
 	s.h2.EndHead(end)
 }
 
-// lengthOf returns the length that an answer announces: none if it agrees to another protocol (RFC 9110 section 9.3.6).
+// lengthOf returns the length that an answer announces, or -1 if the answer accepts another protocol (RFC 9110 section 9.3.6).
 func (own *stream) lengthOf(status int, length int64) int64 {
 	if own.kind == tunnel && status/100 == 2 {
 		return -1
@@ -275,7 +275,7 @@ func (s *session) pumpRest(own *stream, n int) {
 	}
 }
 
-// pumpOut sends a piece of an answer that a stream's goroutine has left.
+// pumpOut sends a piece of a streamed answer.
 func (s *session) pumpOut(own *stream, n int) {
 	s.mu.Lock()
 	if own.answer.canceled() { // it is about to be cut
@@ -317,7 +317,7 @@ func (s *session) pumpOut(own *stream, n int) {
 	}
 }
 
-// endOut ends an answer of which all pieces are sent.
+// endOut ends an answer when all of its pieces have been sent.
 func (s *session) endOut(own *stream) {
 	s.mu.Lock()
 	if own.answer != finished {
@@ -389,7 +389,7 @@ func (s *session) handleNotified(own *stream) {
 	s.conclude(own)
 }
 
-// cut ends a stream whose client is too slow, or whose memory others need.
+// cut resets a stream whose client is too slow, or that was evicted.
 func (s *session) cut(own *stream) {
 	s.h2.Reset(own.st, http2.EnhanceYourCalm)
 	s.drop(own)

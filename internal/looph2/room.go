@@ -2,15 +2,16 @@
 
 package looph2
 
-// left records how many bytes of an answer its client has not let out at once.
+// left records the number of bytes of an answer that could not be sent at once.
 func (own *stream) left(n int64) {
 	if own.route != nil {
 		own.route.Pended(n)
 	}
 }
 
-// charge charges a streamed answer, before it is made off the loop, for the bytes that it will be ahead of its client.
-// Otherwise many could begin at once before any of them is known to hold memory. Long-lived answers mostly hold nothing.
+// charge reserves memory for a streamed answer before it is made outside the loop: for the unsent bytes that it will hold. Without
+// the reservation, many answers could begin at once before any of them is known to hold memory. Long-lived answers get no
+// reservation, since they mostly hold nothing.
 func (x *Wire) charge(lasts, inline bool) {
 	own := x.own
 	if !lasts && inline && x.runs != leaving {

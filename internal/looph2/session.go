@@ -25,7 +25,7 @@ const (
 	// wholeAnswer is the largest body of an answer, in bytes, that is not divided at the end of a turn. A divided body would be
 	// held and charged until the next turn.
 	wholeAnswer = 128 << 10
-	// streamRoom is the number of bytes that a streamed answer may be ahead of the bytes that its client has let out.
+	// streamRoom is the maximum number of bytes of a streamed answer that wait to be sent.
 	streamRoom = 32 << 10
 	// tightShare: windows do not grow while tightShare eighths of the budget are held, or while a request waits for room.
 	tightShare = 6

@@ -19,8 +19,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/request"
 )
 
-// A sink receives a streamed answer: it copies the pieces to memory from which the loop sends, at most streamRoom ahead of the
-// client.
+// A sink receives a streamed answer. It copies the pieces to memory from which the loop sends them. At most streamRoom bytes wait
+// there.
 type sink struct {
 	x      *Wire
 	own    *stream
@@ -208,8 +208,8 @@ func (d *deadline) stop() {
 	}
 }
 
-// outOfTime reports whether a standard handler's deadline for writing has passed. Then writes that have not begun are not sent
-// any more, and the stream is reset.
+// outOfTime reports whether a standard handler's deadline for writing has passed. Then an answer that has not begun is not sent, and
+// the stream is reset.
 func (own *stream) outOfTime() bool {
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()

@@ -115,9 +115,8 @@ func (own *stream) keepTrailers(fields *hpack.List) {
 	in.trailers, in.trailersCost = trailers, cost
 }
 
-// setCanceled tells the stream's goroutine that the client does not want the answer any more. If there is no goroutine yet, it
-// frees the memory of the job. In any case it frees the reservation for the answer, and the part that was made of it. s.mu is
-// held.
+// setCanceled informs the stream's goroutine that the answer is not needed any more. It frees the reservation for the answer, and the
+// part of the answer that was made. If the action has not begun, it also frees the memory of the request. s.mu is held.
 func (own *stream) setCanceled() {
 	own.answer.on(cancel)
 	own.hasMoved()

@@ -62,8 +62,8 @@ func (u *unread) grow(n int) {
 	u.mem, u.first = p, p
 }
 
-// room returns the number of bytes of an answer that may be added, up to streamRoom in all. A new piece is begun only when half
-// of the first is sent: otherwise a client that takes little at a time would double the memory held.
+// room returns the number of bytes of an answer that may be added; u holds at most streamRoom bytes. A new piece is begun only when
+// at most half of streamRoom is unsent. Otherwise a client that takes a few bytes at a time would double the memory held.
 func (u *unread) room() int {
 	room := streamRoom - u.len
 	if u.len <= streamRoom/2 {

@@ -373,8 +373,8 @@ func (x *Wire) Interim(status int, fields http.Header) {
 	own.s.notify(own)
 }
 
-// awaitHeads waits until the loop has taken the heads, or they are not needed any more. s.mu is held, except while awaitHeads
-// yields the action's permit.
+// awaitHeads waits until the loop has sent the heads, or they are not needed any more. s.mu is held, except while awaitHeads yields
+// and regains the action's permit.
 func (x *Wire) awaitHeads(own *stream) {
 	s, d := own.s, x.d
 	s.mu.Unlock()

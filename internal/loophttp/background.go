@@ -10,8 +10,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
-// planned is a response that continues in the background, or a refusal that is sent there, or the protocol to which the
-// connection switches after the response.
+// planned is the rest of a request: a response that continues in the background, a refusal that is sent there, or the protocol to
+// which the connection switches after the response.
 type planned struct {
 	resp     exchange.Answer
 	left     time.Duration     // rest of the action's timeout; 0: none
@@ -24,8 +24,8 @@ func (x *wire) mayMoveToBackground() bool {
 	return x.inPlace && x.body == received && !x.StdReads() && (len(x.whole.Bytes) == 0 || !x.State.Viewed)
 }
 
-// moveToBackground ends the action's part of a long response, such as a stream of events. The rest runs on a goroutine of its
-// own, with an otherwise empty stack. waited reports whether the action has blocked its loop.
+// moveToBackground ends the action of a long response, such as a stream of events. The response is made on another goroutine, whose
+// stack is otherwise empty. waited reports whether the action has blocked its loop.
 func (x *wire) moveToBackground(resp *exchange.Answer, waited bool) progress {
 	p := &planned{resp: *resp}
 	if x.d.HasTimeout() {

@@ -34,8 +34,8 @@ const (
 	startedEarly                   // requestBody.stream, of a small body whose gathering ended early
 )
 
-// A bodyStream reads a request body from its connection, for an action that started before the body was complete. A read blocks
-// and therefore releases the loop. It never reads beyond the end of the body: those bytes belong to the next request.
+// A bodyStream reads a request body from its connection, for an action that began before the body was complete. A Read may block and
+// therefore gives up the loop. It never reads bytes after the end of the body, which belong to the next request.
 type bodyStream struct {
 	x       *wire
 	early   []byte // decoded before the stream began; read first
@@ -49,7 +49,7 @@ type bodyStream struct {
 	decoder http1.Chunked
 	pace    exchange.BodyPace
 	raw     []byte // encoded bytes read from the connection, see chunks.go
-	looked  bool   // the client has closed its sending side, and the received bytes may suffice
+	looked  bool   // the client has closed its sending side, and the received bytes may contain the end of the body
 	noWait  bool   // return errNotHere instead of waiting
 	busy    bool   // a Read is under way
 	lapsed  bool   // the last Read exceeded the deadline of the handler
@@ -65,7 +65,7 @@ func (x *wire) needStream() {
 	}
 }
 
-// begin prepares for the body that follows x.head. rest is the input received after the head, which may extend beyond the body.
+// begin prepares for the body that follows x.head. rest is the input after the head, which may extend beyond the body.
 func (b *bodyStream) begin(x *wire, rest []byte) {
 	*b = bodyStream{x: x, rest: rest, most: x.handler.server.MaxBodyOf(x.State.Route), raw: b.raw[:0], chunked: x.head.Chunked}
 	b.asked = !x.head.Expect100 || len(rest) > 0

@@ -10,13 +10,13 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/request"
 )
 
-// A small body that has not arrived completely with its head is gathered on the loop, where waiting needs no goroutine. This is
-// an optimisation: after a short time the action begins with an incomplete body and reads the rest itself, as it reads a large
-// body. So an action can answer before the body arrives (401), answer it piece by piece, and see a timeout. An action that has
+// A small body that has not arrived completely with its head is gathered on the loop, where waiting needs no goroutine. This is an
+// optimisation. After a short time the action begins with the incomplete body and reads the rest itself, as it reads a large body.
+// So an action can answer before the body arrives (401), answer the body piece by piece, and learn of a timeout. An action that has
 // used complete bodies so far (Bytes, Decode, Form) gains nothing from an early start, so its bodies are gathered for longer.
 //
-// The number of actions that wait for a small body is limited to a part of MaxConcurrent. Beyond it, bodies are gathered as
-// long as their clients send fast enough. They use only memory meanwhile, so that slow clients cannot occupy all workers.
+// The number of actions that wait for the rest of a small body is limited to a part of MaxConcurrent. Beyond this limit, a body is
+// gathered as long as its client sends fast enough. It occupies memory but no worker, so slow clients cannot occupy all workers.
 const (
 	// gatherTime is the time for which a small body is gathered. It equals the engine's time for Driver.Recall.
 	gatherTime = engine.RecallAfter
@@ -92,8 +92,8 @@ func (x *wire) serveGathered(u *unfinished, in []byte) (n int, next progress) {
 	return n, next
 }
 
-// addInput adds the first n bytes of in, which belong to the body, and reports whether the body is complete. Of a chunked body it
-// takes no more than a small body.
+// addInput adds the first n bytes of in, which belong to the body, and reports whether the body is complete. If the body is chunked,
+// addInput stops after smallBody bytes of data.
 func (u *unfinished) addInput(in []byte) (n int, done bool, err error) {
 	if !u.head.Chunked {
 		n = min(len(in), int(u.head.ContentLength)-len(u.body))
@@ -125,8 +125,8 @@ func (x *wire) waitsOn(u *unfinished) bool {
 	return true
 }
 
-// beginEarly occupies a place among the actions that wait for a small body. It returns false if all places are occupied.
-// endEarly releases the place.
+// beginEarly occupies a place among the actions that wait for the rest of a small body, until endEarly. It returns false if all
+// places are occupied.
 func (x *wire) beginEarly() bool {
 	h := x.handler
 	if h.early.Add(1) > h.maxEarly {
@@ -156,7 +156,8 @@ func (x *wire) learnBody() {
 	}
 }
 
-// waitedLong checks the rate of a gathered body at its deadline. Unless the client was too slow, the action may begin.
+// waitedLong checks the rate of a gathered body at its deadline. If the client was fast enough, serveGathered is called again, and
+// may begin the action.
 func (u *unfinished) waitedLong(d *engine.Driver, c *engine.Conn, settings *exchange.Settings) (tooSlow bool) {
 	now := d.Now()
 	tooSlow = u.pace.TooSlow(settings, time.Duration(now-u.judged), 0)

@@ -18,7 +18,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/request"
 )
 
-// A handler speaks HTTP/1.1 on the engine's connections. An app has one.
+// A handler implements HTTP/1.1 for the engine. Each app has one handler.
 //
 // Between two requests the Proto of a connection is nil. While a head or a small body is incomplete, Proto is an *unfinished.
 // All other state is in the driver's wire and lasts for one call.
@@ -208,8 +208,9 @@ func (h *handler) Timeout(d *engine.Driver, c *engine.Conn, in []byte) {
 	x.refuse(http.StatusRequestTimeout, what)
 }
 
-// Detached counts a request whose action blocks as in flight. The BlockingStat of its route records the wait at once, not only after
-// the action returns. Streamed responses that leave the loop, even midway, make later ones of the route start outside it.
+// Detached counts a request whose action blocks as in flight, and records the wait in the route's BlockingStat, before the action
+// returns. The wait of a function that makes a streamed response is recorded separately: after such waits, later streamed responses
+// of the route begin outside the loop.
 func (x *wire) Detached(collected bool) (waits bool) {
 	if x.Phase.Routing() {
 		x.inFlight.Begin(x.count.On, &x.handler.server.Unmatched.Counts) // the request is not routed yet
@@ -229,7 +230,7 @@ func (x *wire) Detached(collected bool) (waits bool) {
 	return !x.Phase.Answering()
 }
 
-// Refused answers a client whose input exceeds the memory budget, whether the input is part of a request or waits for its turn.
+// Refused answers a client for whose input there is no memory. The input is a part of a request, or waits to be served.
 func (h *handler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
 	x := d.Scratch.(*wire)
 	if c.Notes&engine.Begun == 0 && c.Secure() {
@@ -257,7 +258,7 @@ func (h *handler) Refused(d *engine.Driver, c *engine.Conn, in []byte) {
 	x.refuseWith(problem, exchange.FromMemory)
 }
 
-// Pended records that a part of the answer was left unsent at first.
+// Pended records the number of bytes of the answer that the client did not accept at once.
 func (h *handler) Pended(d *engine.Driver, bytes int64) {
 	d.Scratch.(*wire).State.Route.Pended(bytes)
 }
@@ -288,7 +289,7 @@ func (h *handler) Abandoned(d *engine.Driver, c *engine.Conn, cause any) {
 	d.Scratch = h.NewScratch() // the action may have passed the request to other goroutines
 }
 
-// Closed releases the unfinished request of a connection.
+// Closed releases the unfinished request of a closed connection.
 func (h *handler) Closed(c *engine.Conn) {
 	if u, ok := c.Proto.(*unfinished); ok {
 		c.Proto = nil

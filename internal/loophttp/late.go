@@ -10,13 +10,14 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/semantics"
 )
 
-// The engine's driver enforces the timeout of an action (exchange/late.go), since it applies only to an action that has lost
-// its loop. After the timeout, the engine passes the connection from the late driver to a new one, which answers (Expired). A
-// later answer of the action is dropped (dropLate). The driver's claim decides which of both has the connection: an answer that
-// begins lifts the timeout permanently, and sending to the client before that holds the timeout off.
+// The engine's driver enforces the timeout of an action (exchange/late.go), which applies only to an action that has lost its loop.
+// After the timeout, the engine passes the connection from the late driver to a new driver, which answers (Expired). The answer of
+// the late action is dropped (dropLate). The driver's claim decides whether the action or the late answer has the connection. An
+// answer that begins lifts the timeout permanently. An action that uses the connection before that holds a claim,
+// which delays the timeout.
 
-// liftTimeout lifts the timeout of the action because the answer begins. It returns false if the connection was already taken
-// away.
+// liftTimeout lifts the timeout of the action because the answer begins. It returns false if the late answer already has the
+// connection.
 func (x *wire) liftTimeout() bool {
 	if !x.d.LiftTimeout() {
 		return false
@@ -27,8 +28,8 @@ func (x *wire) liftTimeout() bool {
 	return true
 }
 
-// claim prevents the action's timeout from taking the connection until unclaim. It returns false if the timeout has already
-// done so. A reader and a writer may claim it at the same time.
+// claim prevents the late answer from taking the connection until unclaim. It returns false if the late answer already has the
+// connection. A reader and a writer may hold a claim at the same time.
 func (x *wire) claim() bool {
 	if x.claims == 0 && !x.d.Claim() {
 		return false
@@ -43,7 +44,7 @@ func (x *wire) unclaim() {
 	}
 }
 
-// Expiring copies the state that the answer for a late action needs. The action does not change it.
+// Expiring copies to fresh the state that the late answer needs. The action, which runs, does not change this state.
 func (from *wire) Expiring(fresh engine.Scratch) {
 	x := fresh.(*wire)
 	if from.Call.Hooked() {

@@ -35,8 +35,7 @@ func (x *wire) refuseWhole(resp exchange.Answer, source exchange.Source) progres
 	return moreRequests
 }
 
-// answerAlone sends an answer without an action. Features run like actions: if they block a loop, it is taken
-// over.
+// answerAlone sends an answer that no action made. Features run like actions: a loop that they block is taken over.
 func (x *wire) answerAlone(resp exchange.Answer, source exchange.Source) {
 	if x.Call.Hooked() {
 		resp = x.amendAndObserve(resp, source)
@@ -46,8 +45,8 @@ func (x *wire) answerAlone(resp exchange.Answer, source exchange.Source) {
 	x.respond(&resp)
 }
 
-// amendAndObserve calls features, which may end their goroutine, even while it answers for an action that has
-// ended its goroutine. Then only the deferred leave ends the period that d.Enter has begun.
+// amendAndObserve calls features and observers. They may end their goroutine; then the deferred leave ends the period that d.Enter
+// has begun.
 func (x *wire) amendAndObserve(resp exchange.Answer, source exchange.Source) exchange.Answer {
 	x.d.Enter()
 	defer x.leave()
@@ -76,7 +75,7 @@ func (x *wire) leave() {
 // took returns the duration of the current request so far.
 func (x *wire) took() time.Duration { return time.Duration(x.d.Clock() - x.count.Since) }
 
-// knowHead makes the known part of a request visible to observers of its answer: the head, if it is complete.
+// knowHead begins a call for a request that is refused. Observers see the head if it is complete.
 func (x *wire) knowHead(u *unfinished) {
 	if u == nil || !u.complete {
 		x.State.Set(x.head.Method.String(), "", "", false)
@@ -88,7 +87,7 @@ func (x *wire) knowHead(u *unfinished) {
 	x.Call.Begin(true)
 }
 
-// keepHead is knowHead for a refused request whose memory, u or the input, is released before the answer.
+// keepHead is knowHead for a request whose memory, u or the input, is released before the answer. It copies the head.
 func (x *wire) keepHead(u *unfinished, in []byte) {
 	switch {
 	case u != nil && u.complete:

@@ -63,8 +63,8 @@ func (x *wire) switchTo(p exchange.Protocol) progress {
 	return changedProtocol
 }
 
-// A switched is a connection that has switched to another protocol. It is the protocol for the engine, and the connection for
-// the protocol.
+// A switched is a connection that has switched to another protocol. For the engine it is an engine.Protocol; for the protocol p it is
+// the exchange.Peer.
 type switched struct {
 	p      exchange.Protocol
 	c      *engine.Conn
@@ -114,12 +114,12 @@ func (s *switched) Blocked(_ *engine.Driver, now int64, collected bool) (waits b
 	return true
 }
 
-// Group implements [engine.State]: the connection has no parts with accounts.
+// AccountSet implements [engine.State]: the connection has one account.
 func (s *switched) AccountSet() *memory.AccountSet { return nil }
 
 func (s *switched) Closed() { s.p.Closed() }
 
-// Prepare, Run, Overdue and Abandoned make it a job for a worker.
+// Prepare, Run, Overdue and Abandoned implement [engine.PartJob].
 func (s *switched) Prepare(*engine.Driver) {}
 func (s *switched) Run(*engine.Driver)     { s.p.Run() }
 func (s *switched) Overdue()               { s.p.Overdue() }

@@ -11,8 +11,8 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
-// An unfinished is a request whose head or small body is incomplete. It belongs to its connection, and its memory is charged to
-// the budget until release. While the head is incomplete, the engine stores the bytes.
+// An unfinished is a request whose head or small body is incomplete. It belongs to its connection, and its memory is charged to the
+// budget until release. While the head is incomplete, the engine stores the bytes of the head.
 type unfinished struct {
 	head     http1.Head
 	complete bool   // the head is complete and views raw
@@ -30,7 +30,7 @@ type unfinished struct {
 	transferred bool // held does not include body any more, see transfer
 }
 
-// Group implements [engine.State]: a request has no parts with accounts.
+// AccountSet implements [engine.State]: a request of HTTP/1.1 has no account apart from the one of its connection.
 func (u *unfinished) AccountSet() *memory.AccountSet { return nil }
 
 var unfinisheds = sync.Pool{New: func() any { return new(unfinished) }}
@@ -49,8 +49,8 @@ const (
 	bodyShare = 16
 )
 
-// newUnfinished returns an unfinished from the pool for a request that has begun. Its bytes have already been received, so the
-// budget cannot refuse them; the engine makes room afterwards.
+// newUnfinished returns an unfinished from the pool for a request that has begun. Its memory is charged even if the budget is used
+// up, because the bytes have been received. The engine makes room afterwards.
 func (x *wire) newUnfinished() *unfinished {
 	u := unfinisheds.Get().(*unfinished)
 	u.handler, u.by = x.handler, x.Conn.Account()
@@ -107,8 +107,8 @@ func (u *unfinished) release() {
 	unfinisheds.Put(u)
 }
 
-// transfer moves the charge for the gathered part of the body to the account of the action. The action copies that part into
-// its own memory, so a body that arrives in pieces is not charged twice. See letBody.
+// transfer turns the charge for the gathered part of the body into a reservation on a. The action copies that part to its own memory
+// and charges the copy there, so the body is not charged twice. See letBody.
 func (u *unfinished) transfer(a *memory.Account) {
 	if cap(u.body) == smallBody && !u.transferred {
 		a.ReserveForOutput(memory.Input, smallBody)

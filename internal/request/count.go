@@ -50,11 +50,11 @@ func (k *Counter) Flush(d *engine.Driver) {
 	k.n = 0
 }
 
-// InFlight is the statistics that have a request in flight. The zero value stands for none.
+// An InFlight records which statistics count a request as in flight. The zero value is none.
 type InFlight struct{ shard *tally.Shard }
 
-// Begin counts a request of a route as in flight if on is set, unless it is counted already. Requests that are answered on a loop
-// without blocking never are.
+// Begin counts a request of a route as in flight if on is set and the request is not counted yet. Requests that are answered on a
+// loop without blocking are never counted as in flight.
 func (f *InFlight) Begin(on bool, counts *exchange.RouteCounts) {
 	if on && f.shard == nil {
 		f.shard = counts.Shard(0)

@@ -6,9 +6,9 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/invariants"
 )
 
-// Next returns the state that follows the state from on an event: next, the entry of the table of transitions. The initial
-// state of a table, 0, never follows another: that entry stands for an event which is illegal in the state. An illegal event
-// panics in builds with the race detector, and changes nothing in others.
+// Next returns the state after an event in the state from. next is the entry for both in the table of transitions. No event leads to
+// the initial state 0, so the entry 0 means that the event is illegal in the state. An illegal event panics in builds with the race
+// detector; in other builds it does not change the state.
 func Next[S, E ~uint8](from, next S, event E) S {
 	if next == 0 {
 		illegal(from, event)

@@ -2,8 +2,8 @@ package request
 
 import "sync/atomic"
 
-// A Phase is the present work of the action of a request. The goroutine of the action sets it; the engine, on any goroutine,
-// reads it when it takes the loop from the action. The zero value is an action that does its own work.
+// A Phase is the present work of the action of a request. The goroutine of the action sets the phase. The engine reads it, on any
+// goroutine, when another driver takes the loop from the action. In the zero value, the action does none of the following work:
 //
 //	routing    user code finds the route
 //	producing  a streamed answer is made on the loop
@@ -22,7 +22,7 @@ func (p *Phase) Routes(on bool) { p.put(routing, on) }
 // Produces sets whether a streamed answer is made on the loop.
 func (p *Phase) Produces(on bool) { p.put(producing, on) }
 
-// Answers begins to send an answer in pieces. It is false if the answer has begun.
+// Answers records that an answer is sent in pieces. It returns false if that was recorded before.
 func (p *Phase) Answers() (begins bool) {
 	begins = !p.Answering()
 	p.put(answering, true)
