@@ -22,7 +22,7 @@ import (
 // A goroutine parks on a waiter until its connection is ready.
 type waiter struct {
 	woken chan struct{} // capacity 1: the loop never waits for the goroutine
-	poke  chan struct{} // capacity 1: another goroutine makes it look again
+	poke  chan struct{} // capacity 1: wake ends the wait of the goroutine for another reason than an event
 	timer *time.Timer
 }
 
@@ -62,8 +62,8 @@ func (e *Engine) timeoutAt(timeout time.Duration) int64 {
 	return e.now() + int64(timeout)
 }
 
-// block parks the goroutine until an event arrives for the connection, which must be away, or until the given time (0: without
-// limit). It may return early, so the caller must retry its system call.
+// block parks the goroutine until an event arrives for the connection, or until the given time (0: without limit). The loop must not
+// own the connection (see state.go). block may return early, so the caller must retry its system call.
 func (c *Conn) block(wants int, until int64) error {
 	c.flags |= flagLook // the loop will not get the events of this wait
 	d := c.driver
@@ -74,7 +74,7 @@ func (c *Conn) block(wants int, until int64) error {
 		d.first = w
 		if !c.state.CompareAndSwap(away, waiting) {
 			d.first = nil
-			c.state.Store(away) // the state was missed: the caller must look at the socket before it waits
+			c.state.Store(away) // an event has arrived (state missed): the caller must look at the socket before it waits
 			return nil
 		}
 	}
@@ -91,7 +91,7 @@ func (c *Conn) block(wants int, until int64) error {
 		t.noted.Store(true) // the loop has not checked this event for the peer's end
 	}
 	select {
-	case <-w.poke: // a wake-up that arrived after another reason
+	case <-w.poke: // a wake-up that arrived after the wait had ended for another reason
 	default:
 	}
 	if first {
@@ -179,9 +179,9 @@ func (d *Driver) Retime(writing bool) {
 	}
 }
 
-// Read reads bytes that follow the input which the handler got as in. It blocks for at most timeout (0: without limit). It calls
-// [Driver.Detach] first. Errors: io.EOF, os.ErrDeadlineExceeded, ErrRetimed, ErrNoRoom, net.ErrClosed, or an error of the system
-// call.
+// Read reads bytes that follow the input that was passed to the handler (the argument in of Handler.Data). It blocks for at most
+// timeout (0: without limit). It calls [Driver.Detach] first. Errors: io.EOF, os.ErrDeadlineExceeded, ErrRetimed, ErrNoRoom,
+// net.ErrClosed, or an error of the system call.
 func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -205,7 +205,7 @@ func (c *Conn) Read(p []byte, timeout time.Duration) (int, error) {
 // the time of the whole read.
 func (d *Driver) WaitedToRead() time.Duration { return time.Duration(d.readWaited) }
 
-// readWait is the wait of a read. Most reads of a fast peer do not wait, and do not read the clock.
+// readWait is the wait of a read. Most reads from a fast peer do not wait, and do not read the clock.
 type readWait struct {
 	timeout time.Duration // 0 for none
 	since   int64         // the beginning of the wait, 0 before it
@@ -254,7 +254,7 @@ func (c *Conn) Peek(p []byte) int {
 	return n
 }
 
-// read implements Read; with a nil w it does not wait, and returns errNotHere.
+// read implements Read. If w is nil, read does not wait: it returns errNotHere if no input has arrived.
 func (c *Conn) read(p []byte, w *readWait) (int, error) {
 	if t := c.useTLS(); t != nil {
 		defer c.doneTLS(t)
@@ -286,8 +286,8 @@ func (c *Conn) read(p []byte, w *readWait) (int, error) {
 }
 
 // Write sends p after all pending output. It blocks for at most timeout between signs of progress, or with timeout 0 as long as
-// the peer reads at Config.Limits.MinWriteRate. Write does not send Driver.Out: the caller calls [Driver.Flush] before. Write
-// calls [Driver.Detach] first.
+// the peer reads at least at Config.MinWriteRate. Write does not send Driver.Out: call [Driver.Flush] first. Write calls
+// [Driver.Detach] itself.
 func (c *Conn) Write(p []byte, timeout time.Duration) (int, error) {
 	c.driver.Detach()
 	c.willSend(muchOutput) // the total is unknown

@@ -39,8 +39,8 @@ type Handler interface {
 	// deadline. Without a new deadline the connection is closed.
 	Timeout(d *Driver, c *Conn, in []byte)
 
-	// Expired is called after [Scratch.Expiring], when a call has exceeded the limit of [Driver.EnterFor]. d is another driver,
-	// which answers: the handler may append an answer to d.Out; the connection is then closed.
+	// Expired is called after [Scratch.Expiring], when a call has exceeded the limit of [Driver.EnterFor]. d is another driver
+	// than that of the late call. The handler may append an answer to d.Out. The connection is then closed.
 	Expired(d *Driver, c *Conn)
 
 	// Refused is called when there is no memory to continue with the input of a connection: a part of a request, or requests that
@@ -49,12 +49,13 @@ type Handler interface {
 	Refused(d *Driver, c *Conn, in []byte)
 
 	// Pended is called after a call of Data whose output the peer did not accept at once, with the number of bytes left, if
-	// that is more than memory.Small.
+	// that is more than memory.Small. It is not called for a connection with a Protocol (see Conn.Switch), such as HTTP/2.
 	Pended(d *Driver, bytes int64)
 
 	// Abandoned is called when a call for c ended in a panic or in runtime.Goexit. cause is the value of the panic, nil for
-	// Goexit. The handler may complete or truncate d.Out; the connection is then closed. A connection stays open if the call was
-	// about a part of it (part.go). Then d owns the connection and the output only if Driver.Expired is false.
+	// Goexit. The handler may complete or truncate d.Out. The connection is then closed, unless the call was about a part of it
+	// (part.go). In that case, if Driver.Expired is true, another driver has the connection, and the handler must not touch the
+	// connection or d.Out.
 	Abandoned(d *Driver, c *Conn, cause any)
 
 	// Closed is called exactly once, when the connection is closed by either side, after every other call for the connection has
@@ -66,8 +67,9 @@ type Handler interface {
 type Scratch interface {
 	// Detached is called when the driver loses its loop, or gives it up, between Enter and Leave. The handler's code may be
 	// running: only the parts of the scratch that this code does not use until Leave may be used. collected is true if the loop was
-	// taken during a garbage collection: the code may only compute, and be delayed by the collector. Detached reports whether
-	// the code counts against Config.MaxWorkers; it does unless it already sends its answer.
+	// taken during a garbage collection. Then it is possible that the code does not wait, but computes and was delayed by the
+	// collector. Detached reports whether the code counts against Config.MaxWorkers. The code counts unless it already sends its
+	// answer.
 	Detached(collected bool) (waits bool)
 
 	// Expiring is called when the limit of [Driver.EnterFor] has passed. It copies the data that the answer depends on to fresh,
@@ -110,8 +112,8 @@ type Config struct {
 	// contains the address of its client. Default: proxies send no header.
 	ProxyHeader time.Duration
 
-	// LoopRefusal and AddressRefusal are sent to a refused connection, as far as that is possible without waiting. Default:
-	// empty.
+	// LoopRefusal and AddressRefusal are sent to a refused connection, as far as that is possible without waiting. A
+	// connection with TLS gets no answer. Default: empty.
 	LoopRefusal, AddressRefusal []byte
 
 	// OpenTimeout is the initial deadline of a new connection, as if set by Conn.SetDeadline. Default: 60 s. Negative: none.

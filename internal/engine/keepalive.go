@@ -14,7 +14,7 @@ import (
 const keepAliveProbes = 9
 
 // probe makes the system probe peers that were silent for the given time, and again at the same interval. Without probes, the
-// engine would wait without limit for a peer that vanished. 0 turns them off. Accepted sockets inherit the setting of the
+// engine would wait without limit for a peer that vanished. If after is 0, there are no probes. Accepted sockets inherit the setting of the
 // listener fd; probe replaces a setting that other code made before.
 func probe(fd int, after time.Duration) error {
 	if after <= 0 {
@@ -28,7 +28,7 @@ func probe(fd int, after time.Duration) error {
 		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPCNT, keepAliveProbes))
 }
 
-// keepAliveOf returns the settings that probe has made for a socket.
+// keepAliveOf returns the keep-alive settings of a socket, as made by probe. A hijacked connection keeps them.
 func keepAliveOf(fd int) net.KeepAliveConfig {
 	option := func(level, name int) int {
 		n, err := unix.GetsockoptInt(fd, level, name)

@@ -6,22 +6,22 @@ package engine
 // over or gave up its loop in an action. An action on a driver may wait at any time, so the number may exceed the bound. Until it
 // is below the bound again, jobs for workers wait in line.
 //
-//	none    ──(Enter without a loop, takeover, Detach in an action)──▶ holds
-//	holds   ──(waits for its peer, in blocking.go, or for memory)──▶ yields ──(the wait is over)──▶ holds
-//	holds, yields ──(Answering)──▶ over ──(Enter)──▶ holds
+//	none    ──(Enter without a loop, takeover, Detach in an action)──▶ taken
+//	taken   ──(waits for its peer, in blocking.go, or for memory)──▶ yielded ──(the wait is over)──▶ taken
+//	taken, yielded ──(Answering)──▶ over ──(Enter)──▶ taken
 //	any     ──(Leave; on a worker, the end of its job)──▶ none
 //
 // A slow peer does not delay the calls of other clients: a call that waits for its peer yields its permit, and a call that has
 // begun to send its answer has none.
 
-// permit is the state of a driver's permit among the calls that Config.MaxWorkers bounds.
+// permit is the state of a driver's permit. It decides whether the driver's call counts against Config.MaxWorkers.
 type permit uint8
 
 const (
 	permitNone    permit = iota
-	permitTaken          // its call may wait
-	permitYielded        // its call waits for its peer
-	permitOver           // its call has begun its answer
+	permitTaken          // the driver's call may wait
+	permitYielded        // the driver's call waits for its peer or for memory
+	permitOver           // the driver's call has begun its answer
 )
 
 // urgentShare is the divisor of the bound that gives the number of additional permits for urgent jobs. Urgent jobs run on them
@@ -45,8 +45,8 @@ func (d *Driver) AtCapacity() bool { return d.engine.workers.full.Load() }
 // OverCapacity reports whether the number of waiting calls exceeds Config.MaxWorkers.
 func (d *Driver) OverCapacity() bool { return d.engine.workers.over.Load() }
 
-// move changes d's permit and admits waiting jobs. It has no effect if another goroutine of the same call has made the change
-// impossible.
+// move changes d's permit and admits waiting jobs. It changes nothing and returns false if the permit is already in state to, or
+// cannot change from its present state to that state (see the top of this file).
 func (w *workers) move(d *Driver, to permit) (moved bool) {
 	w.mu.Lock()
 	defer w.unlock()
@@ -70,8 +70,8 @@ func (w *workers) permit(d *Driver, to permit) (moved bool) {
 	return true
 }
 
-// counts returns what d adds to workers.taken in state p. It is -1 for a worker whose call does not count, because
-// workers.working counts the worker.
+// counts returns the number that d adds to workers.taken if its permit is p. workers.working already counts every worker with a
+// job. So the number is 0 for a worker with permitTaken, and -1 for a worker whose call does not count.
 func (d *Driver) counts(p permit) int {
 	n := 0
 	if p == permitTaken {

@@ -10,14 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The system calls of the hot path. All are on non-blocking descriptors, so they return at once. They need none of the
-// bookkeeping with which the runtime gives the processor to another goroutine during a call that may block.
+// The system calls of the hot path. All of them return at once: their descriptors are non-blocking, or the call never waits (the
+// calls that read a file only use data in memory). They need none of the bookkeeping with which the runtime gives the
+// processor to another goroutine during a call that may block.
 //
-// Soundness of every unsafe use in this file: the pointer is converted in the argument list of a syscall package function,
-// which keeps the memory alive and in place for the call (unsafe.Pointer, rule 4); the kernel gets the length of the same slice
-// or the size of the same struct, and keeps no pointer.
+// Soundness of the unsafe uses in this file, except inet4 and inet6: the pointer is converted in the argument list
+// of a syscall package function, which keeps the memory alive and in place for the call (unsafe.Pointer, rule 4). The kernel gets
+// the length of the same slice or the size of the same struct, and keeps no pointer.
 
-// base returns the address of b's first byte, nil if b is empty.
+// base returns the address of b's memory. It is nil only if b is nil.
 func base(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
 
 // recv reads from socket fd. It returns n = 0 at the end of the stream.

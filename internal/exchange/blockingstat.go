@@ -17,15 +17,15 @@ import (
 //
 // The duration of a call on a worker is not used, because workers compete for the processors and delay each other's
 // computations. Therefore, from time to time one call is tried on the loop. A failed trial briefly blocks the loop, so the
-// time between trials doubles with each.
+// time between trials doubles with each failed trial.
 //
 // A route has a second BlockingStat for producing its streamed responses. There, leaving the loop, by a takeover or
 // voluntarily, counts as blocking.
 type BlockingStat struct {
-	score atomic.Int32 // positive after takeovers, negative after many calls without them; at least minScore
+	score atomic.Int32 // positive after calls that waited, negative after many calls that did not wait; at least minScore
 	wait  atomic.Int64 // time between trials, in nanoseconds
 	trial atomic.Int64 // time of the next trial, on the engine's clock
-	taken atomic.Bool  // a call was taken over since the last call below capacity
+	taken atomic.Bool  // a call has waited or lost its loop since ToWorker last found fewer than MaxConcurrent waiting calls
 }
 
 const (
@@ -34,8 +34,9 @@ const (
 	waitPenalty   = 8
 	blockingScore = 16 * waitPenalty
 	maxScore      = 19 * waitPenalty // four successive trials must succeed
-	// A fast route has this score. It allows a burst of takeovers on a busy machine before the route is queued at capacity.
-	// Above capacity, one takeover is sufficient.
+	// A route whose calls do not wait has this score. The score becomes positive only after more than four waiting calls, as a
+	// busy machine can cause them. Only then does ToWorker pass the route's calls to workers at capacity. Above capacity, one
+	// waiting call is sufficient for that.
 	minScore = -4 * waitPenalty
 
 	firstWait = int64(50 * time.Millisecond)
@@ -60,8 +61,8 @@ func (p *BlockingStat) Blocking(now int64) bool {
 // Learned reports whether the route's action is known to block.
 func (p *BlockingStat) Learned() bool { return p.score.Load() >= blockingScore }
 
-// Suspect reports whether a worker may have to run a call: calls were taken over recently, or since the last call below
-// capacity.
+// Suspect reports whether a worker may have to run a call: the score is positive because calls have waited recently, or taken is
+// set.
 func (p *BlockingStat) Suspect() bool { return p.score.Load() > 0 || p.taken.Load() }
 
 // Waiting reports the number of waiting calls in relation to MaxConcurrent.
@@ -71,8 +72,8 @@ type Waiting interface {
 	OverCapacity() bool // the number exceeds MaxConcurrent
 }
 
-// ToWorker reports whether a worker must run a call of a suspect route: its action is known to block, or on the loop it would
-// exceed the bound of waiting calls further. Critical routes may exceed it.
+// ToWorker reports whether a worker must run a call of a suspect route: its action is known to block, or MaxConcurrent calls are
+// waiting already and the call might wait, too. The second reason does not apply to critical routes.
 func (p *BlockingStat) ToWorker(w Waiting, critical bool) bool {
 	if p.Blocking(w.Now()) {
 		return true
@@ -86,7 +87,7 @@ func (p *BlockingStat) ToWorker(w Waiting, critical bool) bool {
 	return !critical && (p.Seen() || p.taken.Load() && w.OverCapacity())
 }
 
-// Seen reports whether more calls were taken over recently than a busy machine explains.
+// Seen reports whether more calls have waited recently than a busy machine explains.
 func (p *BlockingStat) Seen() bool { return p.score.Load() > 0 }
 
 // Waited counts a call that has waited: its loop was blocked, taken over or released. now is the current time.

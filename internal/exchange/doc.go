@@ -46,12 +46,13 @@
 // # Ownership of memory
 //
 //   - If State.Lent is set, State.Path and Query may view memory of the adapter, which must stay unchanged
-//     until Call.End. Actions may keep strings that a Wire returns for ever, so a Wire copies views, by
-//     State.Strings. List, Received and Body return memory borrowed until Call.End.
+//     until Call.End. Actions may keep the strings that a Wire returns. So a Wire copies strings that view
+//     memory of the adapter, with State.Strings. List, Received and Body return memory borrowed until Call.End.
 //   - After Run, an Answer belongs to the adapter. Its body is stored in the memory of its Own, in
 //     memory of the request (State.Whole, State.Payload, valid until Call.End) or in immutable
-//     memory. The adapter calls Release after it has sent the answer. Lend and Call.DetachBody transfer
-//     the buffer to the sender beyond the end of the request. Wire.Begin keeps nothing of its answer.
+//     memory. The adapter calls Release after it has sent the answer. If the sender needs the body after
+//     the end of the request, Answer.Lend and Call.DetachBody transfer the buffer of the body to the sender.
+//     Wire.Begin keeps nothing of its answer.
 //   - Memory held for a request is charged to an account ([Wire.Account]). The pipeline opens the
 //     account before it reads a complete body, and closes it with ReleaseAccount.
 //
@@ -62,12 +63,12 @@
 //
 // A route may have a timeout (Route.Timeout). It no longer applies when the answer begins: when Run returns, or at Wire.Begin. At
 // the timeout, the adapter sends the answer of Pipeline.Late on another wire, and closes the connection or ends the stream. The
-// call of that wire copies the state of the observers from the late call (Call.InheritFrom). From then on the late wire must not
+// call of that wire copies the observers and the identity from the late call (Call.InheritFrom). From then on the late wire must not
 // touch the connection: Begin returns a [LateSink], Account returns nil, and reading the body fails with [ErrLate]. The context
 // of the late request, a [TimeoutContext], ends with context.DeadlineExceeded. The choice between the two answers must be made in
-// one place. If each request has a goroutine, that place is a [Race]. The adapter passes the response of the late action to
-// Release or to Call.Drop. It uses the late wire again only after the action has returned, or leaves it to the garbage collector
-// after Call.Abandon.
+// one place. If each request has a goroutine, that place is a [Race]. The adapter passes the answer of the late action to
+// Call.Drop, or calls its Release. The adapter uses the late wire again only after the action has returned, or leaves it to the
+// garbage collector after Call.Abandon.
 //
 // An action may end its goroutine (runtime.Goexit): then Wire.Abandoned is called, Run does not
 // return, and a deferred function of the adapter answers 500 if it can.
@@ -78,27 +79,38 @@
 // connection (Connection: close, GOAWAY). Running requests continue. An adapter
 // that owns connections closes idle ones, and at the deadline the remaining ones.
 //
-//	wire.go     the adapter's interface    call.go     the pipeline's interface
-//	state.go    the state of a request that both share
-//	server.go   settings and shared parts of a server
-//	lentbody.go a complete body, for standard handlers
-//	upgrade.go  connections that switch to another protocol
-//	ended.go    writers and bodies after the end of their request
-//	late.go     answers without the action problem.go  errors of bodies
-//	slow.go     the minimum rate of request bodies  awaitmemory.go  requests for large answers that wait for memory
-//	blockingstat.go whether a route blocks
-//	outcome.go  the outcome under which a request is counted
-//	answer.go   an answer as a value       own.go      the memory of an answer
-//	bodywriter.go  writing into the memory of an answer
-//	fields.go   header fields of an answer block.go    fields rendered in advance
-//	pairs.go    combinations of two blocks    namemask.go sets of names in one word
-//	check.go    validity of fields         strings.go  borrowed bytes as safe strings
-//	copy.go     copying from a reader to a sink
-//	overlay.go  a request with changed header fields  glance.go the most used fields
-//	encoding.go content codings: encoding an answer while it is sent, decoding bodies
-//	tap.go      bodies shown to a cache as they are sent    room.go      the first capacity of buffers
-//	stdhead.go  a Wire from an *http.Request  stdrequest.go an *http.Request from a Wire
-//	identity.go identifiers of requests
-//	describe.go an answer in words          cookie.go    the value of a cookie
-//	memo.go     values computed once for a few keys
+//	wire.go          the adapter's interface
+//	call.go          the pipeline's interface
+//	state.go         the state of a request that the adapter and the pipeline share
+//	server.go        settings and shared parts of a server
+//	lentbody.go      a complete body, for standard handlers
+//	upgrade.go       connections that switch to another protocol
+//	ended.go         writers and bodies after the end of their request
+//	late.go          answers without the action
+//	problem.go       errors of bodies
+//	slow.go          the minimum rate of request bodies
+//	awaitmemory.go   requests for large answers that wait for memory
+//	blockingstat.go  whether a route blocks
+//	outcome.go       the outcome under which a request is counted
+//	answer.go        an answer as a value
+//	own.go           the memory of an answer
+//	bodywriter.go    writing into the memory of an answer
+//	fields.go        header fields of an answer
+//	block.go         fields rendered in advance
+//	pairs.go         combinations of two blocks
+//	namemask.go      sets of names in one word
+//	check.go         validity of fields
+//	strings.go       borrowed bytes as safe strings
+//	copy.go          copying from a reader to a sink
+//	overlay.go       a request with changed header fields
+//	glance.go        the most used fields
+//	encoding.go      content codings: encoding an answer while it is sent, decoding bodies
+//	tap.go           bodies shown to a cache as they are sent
+//	room.go          the initial capacity of buffers
+//	stdhead.go       a Wire from an *http.Request
+//	stdrequest.go    an *http.Request from a Wire
+//	identity.go      identifiers of requests
+//	describe.go      an answer in words
+//	cookie.go        the value of a cookie
+//	memo.go          values computed once for a few keys
 package exchange

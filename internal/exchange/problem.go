@@ -14,8 +14,6 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/memory"
 )
 
-// The problems of unreadable bodies, common to all adapters.
-
 // MaxDiscard is the maximum number of unread bytes of a body that are discarded to keep a connection. If more remain, the
 // connection closes.
 const MaxDiscard = 64 << 10
@@ -63,8 +61,9 @@ func (s *Server) NoRoomForBody(route string, met memory.Cap) error {
 	return s.Pipeline.NoMemory("the request body", met)
 }
 
-// Lost reports whether the client does not wait for the answer any more. announced is the length of the request body in bytes
-// (-1: unknown), and read is the number of its bytes that were read.
+// Lost reports whether nobody waits for the answer any more: the client has disconnected, or ctx has exceeded its deadline. If w
+// is not a Watcher, Lost reports whether ctx has ended. announced is the length of the request body in bytes (-1: unknown), and
+// read is the number of its bytes that were read.
 func Lost(w Wire, ctx context.Context, announced int64, read int) bool {
 	watcher, knows := w.(Watcher)
 	if err := ctx.Err(); !knows || errors.Is(err, context.DeadlineExceeded) {
@@ -155,8 +154,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Gathered returns the reader of a body for code that stores the whole body. The result is limited to limit bytes, also if the
-// body has no limit of its own, as with a stream of another protocol.
+// Gathered limits body to limit bytes, if it has a method Bound, and returns it. Callers that store the whole body use Gathered,
+// because the body of an extended CONNECT stream (RFC 8441) may have no limit of its own.
 func Gathered(body io.Reader, limit int64) io.Reader {
 	if b, ok := body.(interface{ Bound(limit int64) }); ok {
 		b.Bound(limit)
@@ -185,10 +184,11 @@ func (s *Server) BodyUnreadable(err error) error {
 	return s.Pipeline.Problem(http.StatusBadRequest, "the request body could not be read to its end", TooEarly(err))
 }
 
-// Complete HTTP/1.1 answers to connections without a request. They are constants, because rendering them would delay the start of
-// every program. They have no Date (RFC 9110 section 6.6.1).
+// Complete HTTP/1.1 answers that are sent before a request is parsed. They are constants, because rendering them would delay
+// the start of every program. They have no Date (RFC 9110 section 6.6.1).
 var (
-	// AddressRefusal answers a connection above the limit per address, ConnectionRefusal one above the total limit.
+	// AddressRefusal answers a connection above the limit per address. ConnectionRefusal answers a connection if
+	// every event loop is at its limit of connections.
 	AddressRefusal = []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n" +
 		"Content-Length: 120\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" +
 		`{"title":"Service Unavailable","status":503,"detail":"the server has as many connections from this address as it takes"}`)

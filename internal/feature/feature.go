@@ -11,8 +11,9 @@ type Set[T any] struct {
 	observed bool
 }
 
-// With returns the set with additional features inside of those of s. observed tells whether some of the added features observe
-// answers. ofApp tells whether all features of the result belong to the app.
+// With returns the set with additional features inside of those of s. ofApp tells whether all features of
+// the result belong to the app. observed tells whether some of the added features observe answers. It is ignored if ofApp is true,
+// because Observed is only about features of groups.
 func (s *Set[T]) With(added []T, ofApp, observed bool) *Set[T] {
 	more := &Set[T]{slices.Concat(s.All(), added), s.Count(), observed || s.Observed()}
 	if ofApp {

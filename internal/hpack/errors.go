@@ -3,7 +3,7 @@ package hpack
 import "fmt"
 
 // Error is the reason why a block was refused. It is a small comparable value. After an Error the dynamic tables of
-// the two sides differ, so the connection must be closed with COMPRESSION_ERROR (RFC 9113 §4.3).
+// the two sides may differ, so the connection must be closed with COMPRESSION_ERROR (RFC 9113 §4.3).
 type Error struct {
 	problem problem
 	offset  int

@@ -1,7 +1,8 @@
 package http1
 
-// Least returns a lower bound on the number of bytes that are missing until the end of the body. It is at least 1
-// until the body is complete. A caller that never reads more than Least bytes does not read bytes after the body.
+// Least returns a lower bound on the number of bytes, data and framing, that have not been read until the end of the body.
+// It is at least 1 until the body is complete or refused. A caller that never reads more than Least bytes does not read bytes
+// after the body.
 func (c *Chunked) Least() int64 {
 	const end = int64(len(LastChunk) + len(CRLF))
 	const crlf = int64(len(CRLF))
@@ -33,11 +34,11 @@ func (c *Chunked) Least() int64 {
 	case chunkBodyDone, chunkBodyFailed:
 		return 0
 	}
-	return 1 // in the trailer section; the LF of its empty line may be all that is missing
+	return 1 // in the trailer section: perhaps only the LF of its empty line is missing
 }
 
-// Coming describes the next bytes of the body if they certainly include data. framing is the number of framing bytes
-// before the data, and data is the minimum number of bytes of data. Otherwise both are 0.
+// Coming describes the next bytes of the body if they certainly include data. framing is the minimum number of
+// framing bytes before the data, and data is the minimum number of bytes of data. Otherwise both are 0.
 func (c *Chunked) Coming() (framing, data int64) {
 	switch c.state {
 	case chunkData:

@@ -117,7 +117,7 @@ const (
 type zeroTest struct {
 	kind    zeroKind
 	simple  emptyTest
-	pointer typeID // identity of *T, through which IsZero is called
+	pointer typeID // identity of the type's pointer type, through which zeroMethod calls IsZero
 }
 
 func zeroTestOf(t reflect.Type, addressable bool) zeroTest {
@@ -139,7 +139,7 @@ func zeroTestOf(t reflect.Type, addressable bool) zeroTest {
 	}
 	switch simple := emptyTestOf(t); simple {
 	case emptyNever, emptyAlways, emptySlice, emptyMap:
-		// For these types the test for omitempty differs. For example, a slice can be empty without being nil.
+		// For these types, empty and zero are different. For example, a slice can be empty without being nil.
 		return zeroTest{kind: zeroReflect}
 	default:
 		return zeroTest{kind: zeroSimple, simple: simple}
@@ -170,7 +170,7 @@ func (test *zeroTest) holds(t reflect.Type, m memory) bool {
 	return false
 }
 
-// leftOut reports whether a field of the struct at m is omitted. If it is not omitted, value is the address of its value.
+// leftOut reports whether the field f of the struct at m is omitted. If f is not omitted, value is the address of its value.
 func (f *field) leftOut(m memory) (value memory, out bool) {
 	for _, hop := range f.omit.hops {
 		m = m.at(hop)

@@ -7,15 +7,16 @@ import (
 
 // A Wrapper is a struct type around one value that records whether a member was present, and whether it was null. A decoder reads
 // the value as if there were no wrapper, and sets the fields that Wrapping names. An encoder writes the value, or null if the
-// field that Wrapping.Set names is false. WrapsJSON is called once for each type, on the zero value of the type.
+// field that Wrapping.Set names is false. WrapsJSON is called when an encoder or a decoder for the type is compiled, on the zero value
+// of the type. It must always return the same result.
 type Wrapper interface{ WrapsJSON() Wrapping }
 
 // Wrapping names the fields of a Wrapper.
 type Wrapping struct {
 	// Value is the name of the field for the value.
 	Value string
-	// Set is the name of a bool field that becomes true for a value and false for null. If AcceptNull is false, it also becomes
-	// true for null.
+	// Set is the name of a bool field. Decoding sets the field to true for a value. For null it sets the field to false if
+	// AcceptNull is true, and to true if AcceptNull is false.
 	Set string
 	// Null is the name of a bool field that becomes true for null and false for a value. Null is empty if the struct has no such
 	// field.

@@ -31,7 +31,7 @@ type sink struct {
 var errGone = errors.New("the client has gone")
 
 // over returns the reason why the answer cannot be written further. A deadline that has passed during a write cannot be
-// extended, as on a connection of HTTP/1.1. s.mu is held.
+// extended, as on a connection of HTTP/1.1. own.s.mu is held.
 func (own *stream) over() error {
 	switch {
 	case own.slow:
@@ -95,8 +95,8 @@ func (k *sink) write(p []byte) (written int, err error) {
 	return written, nil
 }
 
-// sendLent lets the loop send from p. It returns the number of sent bytes when p is sent or the stream has ended. s.mu is
-// held.
+// sendLent lets the loop send from p. It returns the number of sent bytes when p is sent or the stream has ended.
+// own.s.mu is held.
 func (own *stream) sendLent(p []byte) (sent int) {
 	own.lent, own.lentBody = p, own.s.c.HoldBody(own.accountOf(), p[:len(p):len(p)]) // all of it is in memory until the last byte is sent
 	own.holdOutput()
@@ -110,22 +110,23 @@ func (own *stream) sendLent(p []byte) (sent int) {
 	return sent
 }
 
-// endLoan ends the use of a Write's slice. s.mu is held.
+// endLoan ends the use of a Write's slice. own.s.mu is held.
 func (own *stream) endLoan() {
 	own.lentBody.Release()
 	own.lent, own.lentBody = nil, engine.HeldBody{}
 }
 
-// unsent returns the number of bytes of a streamed answer that wait to be sent. s.mu is held.
+// unsent returns the number of bytes of a streamed answer that wait to be sent. own.s.mu is held.
 func (own *stream) unsent() int { return own.out.len + len(own.lent) }
 
-// holdOutput corrects the charge for the unsent bytes. s.mu is held.
+// holdOutput corrects the charge for the buffered bytes, and ends the reservation for the answer. own.s.mu is held.
 func (own *stream) holdOutput() {
 	own.chargeOutput()
 	own.releaseReservation()
 }
 
-// chargeOutput is holdOutput before the answer begins. s.mu is held.
+// chargeOutput sets the charge for the buffered bytes and the interim heads. Unlike holdOutput it keeps the reservation for the
+// answer. own.s.mu is held.
 func (own *stream) chargeOutput() {
 	own.hold(memory.Output, int64(own.out.size+own.headsCost))
 }
@@ -169,8 +170,9 @@ func (k *sink) Finish(trailers http.Header) {
 	own := k.own
 	own.s.mu.Lock()
 	defer own.s.mu.Unlock()
-	_ = own.over()                                                        // records a deadline that has passed
-	if !own.answer.started() || !k.silent && (k.left > 0 || own.lapsed) { // there is none (a 101), or its body is incomplete
+	_ = own.over() // records a deadline that has passed
+	if !own.answer.started() || !k.silent && (k.left > 0 || own.lapsed) {
+		// No streamed answer has begun (a 101), or its body is incomplete.
 		own.answer.on(abort)
 		own.s.notify(own)
 		return
@@ -179,7 +181,7 @@ func (k *sink) Finish(trailers http.Header) {
 		own.flows().trailers = append(own.trailers, [2]string{name, value})
 	}
 	own.answer.on(finish)
-	if k.silent && own.answer == finished { // the head has ended it
+	if k.silent && own.answer == finished { // the head has ended the stream
 		own.answer.on(send)
 	}
 	own.s.notify(own)
@@ -195,8 +197,8 @@ func (k *sink) SetWriteDeadline(t time.Time) error {
 
 func (k *sink) EnableFullDuplex() error { return nil }
 
-// A deadline is one that a standard handler has set, guarded by session.mu. It takes effect at once, also for a Read or a Write
-// that waits.
+// A deadline is the read or write deadline that a standard handler has set. session.mu guards it. A new deadline takes effect at
+// once, also for a Read or a Write that waits.
 type deadline struct {
 	request.Deadline
 	timer *time.Timer

@@ -12,13 +12,15 @@ import (
 
 // A small body that has not arrived completely with its head is gathered on the loop, where waiting needs no goroutine. This is an
 // optimisation. After a short time the action begins with the incomplete body and reads the rest itself, as it reads a large body.
-// So an action can answer before the body arrives (401), answer the body piece by piece, and learn of a timeout. An action that has
+// So an action can answer before the body has arrived, for example with 401, can answer each part of the body as it arrives, and
+// gets an error if the body arrives too slowly. An action that has
 // used complete bodies so far (Bytes, Decode, Form) gains nothing from an early start, so its bodies are gathered for longer.
 //
 // The number of actions that wait for the rest of a small body is limited to a part of MaxConcurrent. Beyond this limit, a body is
 // gathered as long as its client sends fast enough. It occupies memory but no worker, so slow clients cannot occupy all workers.
 const (
-	// gatherTime is the time for which a small body is gathered. It equals the engine's time for Driver.Recall.
+	// gatherTime is the time for which a small body is gathered. It equals the time for which the engine waits, after
+	// Driver.Recall, for the rest of an incomplete message.
 	gatherTime = engine.RecallAfter
 
 	// wholeTime is the time for which a small body is gathered for an action that uses complete bodies.
@@ -37,7 +39,8 @@ func (x *wire) gather(u *unfinished) {
 	x.Conn.SetDeadline(x.handler.server.BodyTimeout)
 }
 
-// serveGathered adds input to a small body that arrives in pieces, and answers when the body is complete.
+// serveGathered adds input to a small body that arrives in pieces. It begins the answer when the body is complete or becomes larger
+// than smallBody. It also begins the answer after gatherTime or wholeTime, if beginEarly permits that.
 func (x *wire) serveGathered(u *unfinished, in []byte) (n int, next progress) {
 	n, done, err := u.addInput(in)
 	if err != nil {
@@ -92,8 +95,8 @@ func (x *wire) serveGathered(u *unfinished, in []byte) (n int, next progress) {
 	return n, next
 }
 
-// addInput adds the first n bytes of in, which belong to the body, and reports whether the body is complete. If the body is chunked,
-// addInput stops after smallBody bytes of data.
+// addInput adds the first n bytes of in, which belong to the body, and reports whether the body is complete. addInput stops
+// when a chunked body has become larger than smallBody.
 func (u *unfinished) addInput(in []byte) (n int, done bool, err error) {
 	if !u.head.Chunked {
 		n = min(len(in), int(u.head.ContentLength)-len(u.body))
@@ -125,8 +128,8 @@ func (x *wire) waitsOn(u *unfinished) bool {
 	return true
 }
 
-// beginEarly occupies a place among the actions that wait for the rest of a small body, until endEarly. It returns false if all
-// places are occupied.
+// beginEarly counts the action among the actions that wait for the rest of a small body, until endEarly. It returns false if their
+// number is at its limit.
 func (x *wire) beginEarly() bool {
 	h := x.handler
 	if h.early.Add(1) > h.maxEarly {

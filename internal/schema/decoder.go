@@ -72,7 +72,9 @@ func (r ruler) gather(n *Node) bool {
 		return true
 	}
 	if n.Names != nil || n.nests() || n.As != nil {
-		return false // a decoder cannot check rules for names, rules for which the method nests returns true, or descriptions
+		// A decoder cannot check rules for the names of a map, rules of a recursive type that read a value as a whole (see nests),
+		// and rules from the description of a type (n.As).
+		return false
 	}
 	if n.Kind == Array && n.Type != nil && n.Type.Kind() == reflect.Slice && n.Type.Elem().Kind() == reflect.Uint8 {
 		return false // encoding/json also accepts base64 for this type

@@ -58,7 +58,7 @@ type Writer struct {
 	written  int64           // number of bytes of the body that were written, including bytes that are not sent because the method is HEAD
 	body     []byte
 	charges  charges
-	sink     exchange.Sink // nil until the head was sent
+	sink     exchange.Sink // nil until the head was sent, or the connection is hijacked or switched
 	hijacked bool
 
 	discarded error // the reason why further output is ignored
@@ -101,7 +101,7 @@ func (w *Writer) Init(wire exchange.Wire, s *exchange.State, owner Owner) {
 
 // bufferLimit returns the maximum size of the buffered body, in bytes.
 func (w *Writer) bufferLimit() int64 {
-	if w.length <= w.maxBody { // also if the length is unknown
+	if w.length <= w.maxBody { // true also if the length is unknown (-1)
 		return max(w.length, maxGathered)
 	}
 	return maxGathered

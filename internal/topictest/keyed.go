@@ -24,23 +24,25 @@ type Cluster struct {
 	Start func(t *testing.T) Process
 	// Cut makes the store unavailable, and Mend makes it available again, without its state.
 	Cut, Mend func(t *testing.T)
-	// Pass waits for some leases, to show that nothing happens; nil if that would take too long.
+	// Pass waits for several times topic.Settings.Lease, so that a test can show that nothing changes meanwhile. It is nil if that
+	// would take too long.
 	Pass func()
 }
 
 // A Process is a process that shares the keyed topic x.
 type Process interface {
 	Topic() topic.Topic
-	// Join opens a connection that holds a key with the message "key=+", and returns a function that closes it. The key is then deleted
-	// with the message "key".
+	// Join opens a connection and joins it to the topic as the member key, with the message "key=+". It returns a function that closes
+	// the connection. The key is then deleted with the message "key".
 	Join(t *testing.T, key string) (leave func())
-	// Watch subscribes a client that continues after an ID, or begins with "".
+	// Watch subscribes a client. It continues after the message with the ID last, or is a new subscriber if last is empty.
 	Watch(t *testing.T, last string) Watch
 	// Kill ends all communication with the other processes.
 	Kill()
 }
 
-// A Watch returns the ID and the data of the next message. The data of a position is "at", and that of a loss "resync".
+// A Watch returns the ID and the data of the next message. The data is "at" if only the client's position is
+// announced, and "resync" if messages were lost.
 type Watch func() (id, data string)
 
 // A viewer builds the state of the topic from its messages.
@@ -48,7 +50,7 @@ type viewer struct {
 	t       *testing.T
 	next    Watch
 	state   map[string]string
-	count   map[string]int // of each message
+	count   map[string]int // number of received messages, by data
 	last    string
 	resyncs int
 }
