@@ -4,7 +4,7 @@ import "context"
 
 // SetContext adds the values of ctx, such as those of a trace, to the request. Context and the
 // context of Std return them afterwards. The deadline and the cancellation of ctx are ignored; use
-// context.WithTimeout(r.Context(), ...) to limit the time of a part of the work. It panics if ctx is nil.
+// context.WithTimeout(r.Context(), ...) to limit the time of a part of the work. SetContext panics if ctx is nil.
 func (r *Request) SetContext(ctx context.Context) {
 	r.alive()
 	if ctx == nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/jsonwire"
 )
 
-// Decode decodes the request body as JSON into a T. The media type must be application/json or end
-// in +json. The body must hold one JSON value, contain no object members unknown to T, and fit the
-// limit of [Request.Bytes]. The error is a *ProblemDetails: 415 for another media type, 400 for
-// invalid JSON, and the errors of Bytes. A 400 has the byte offset of the error, counted from 0.
-// For a value of the wrong type and for an unknown member it also has the JSON pointer (RFC 6901).
-// Errors of UnmarshalJSON methods are only logged.
+// Decode decodes the request body as JSON into a T. The media type must be application/json or end in +json. The body
+// must hold one JSON value, contain no object members unknown to T, and fit the limit of [Request.Bytes]. The error is
+// a *ProblemDetails: 415 for another media type, 400 for invalid JSON, and the errors of Bytes. A 400 for a body that is
+// not empty has the byte offset of the error, counted from 0. For a value of the wrong type and for an unknown member it
+// also has the JSON pointer (RFC 6901). Errors of UnmarshalJSON methods are only logged.
 //
-// Values beyond 16 KB and four times their text, or 4 MB, are charged to the memory budget, see [Request.ReserveMemory].
+// Decoded values may use 16 KB plus four times the length of the body, but at most 4 MB, without being charged. Memory
+// beyond that is charged to the memory budget, see [Request.ReserveMemory].
 //
 // Decode follows encoding/json of Go 1.26. Strings are safe copies that share memory: a string that
 // the action keeps may retain 4 KB, and a string or number in an interface may retain 24 KB.
@@ -99,7 +99,7 @@ func decodeProblem(body []byte, p *jsonwire.Refusal) error {
 	return badRequest("the JSON of the request body is invalid", p)
 }
 
-// syntaxProblem returns the problem of a body whose JSON syntax is wrong at offset at.
+// syntaxProblem returns the problem of a body whose JSON syntax is wrong at byte at.
 func syntaxProblem(body []byte, at int, cause error) error {
 	what := "the body ends within a value"
 	if at < len(body) {

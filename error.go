@@ -24,8 +24,8 @@ type ProblemDetails struct {
 	Detail   string // an explanation of this occurrence, for the client
 	Instance string // a URI for this occurrence
 
-	// Extensions are additional members of the JSON object, written in order of their names. Names of
-	// the members above are skipped.
+	// Extensions are additional members of the JSON object, written in order of their names. Extensions
+	// with the name of a member above are skipped.
 	Extensions map[string]any
 
 	Cause error // for the log
@@ -64,8 +64,8 @@ func (p *ProblemDetails) append(b []byte) ([]byte, error) {
 }
 
 // Problem answers with p as application/problem+json, or in the format of [Config].Problems. The cause,
-// if any, is logged. The response has a copy of p; only the values of Extensions are shared. A nil p is
-// answered with 500.
+// if any, is logged. The response refers to a copy of p, which shares the map Extensions with p. A nil p
+// is answered with 500.
 func Problem(p *ProblemDetails) Response {
 	if p == nil {
 		return Response{}.fail(errors.New("dunlin.Problem called with nil"))
@@ -94,8 +94,8 @@ func Problem(p *ProblemDetails) Response {
 // Error answers err. If err is or wraps an error with a method StatusCode() int, the answer has that
 // status. The answer to a [ProblemDetails] also has its text for the client. An *http.MaxBytesError is
 // a 413, context.DeadlineExceeded a 503, and any other error a 500 without details. The error is
-// logged: at level Error from 500 on, else at Debug. Failures answered with 503 and Retry-After, such
-// as an unavailable store, have one line a second at level Error, with a count.
+// logged: at level Error from 500 on, else at Debug. Of the failures that are answered with
+// 503 and Retry-After, such as an unavailable store, one a second is logged at level Error, with a count, the others at Debug.
 //
 // An error with a method Response() Response provides the answer itself. If it also has a method
 // ProblemDetails() *ProblemDetails, its answer is a problem, see [Config].Problems.

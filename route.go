@@ -44,13 +44,13 @@ type endpoint struct {
 	action   Action         // wrapped in its middleware
 	shared   exchange.Route // part of the route for adapters
 	features *features      // around action; nil for none
-	around   Action         // action without its limits; answers OPTIONS instead if Request.options is set
+	around   Action         // answers OPTIONS if the path has no OPTIONS route: answerOptions in the middleware of the route
 	limits   []*limit       // limits on concurrent requests
 	alone    bool           // the action calls a standard handler or standard middleware, and nothing wraps it
 	dirty    UncleanPaths   // policy for unclean paths whose clean path matches the route
 	mount    bool           // the route is a mount: a standard handler for its path and all paths below it
 	clear    bool           // the route is also served in clear text, regardless of Config.TLS.HSTS
-	room     exchange.Room  // memory for the first bytes of its streams, see maxHeldBack
+	room     exchange.Room  // initial capacity of the buffers for the first bytes of streamed responses, see maxHeldBack
 	below    *groupFallback // fallback of the group, for paths below its prefix
 }
 

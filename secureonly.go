@@ -13,7 +13,7 @@ import (
 // A secureOnly examines requests before their action is called. It redirects clients to TLS, see Config.TLS.HSTS, and answers
 // requests of the authority that issues certificates.
 type secureOnly struct {
-	only   bool         // clear text is not served
+	only   bool         // requests in clear text are redirected, except on routes with ClearText
 	hsts   *HeaderBlock // the HSTS header of answers over TLS; nil for none
 	issued atomic.Pointer[TLSCertificates]
 }

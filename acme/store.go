@@ -58,7 +58,7 @@ func (s *store) account() (crypto.Signer, error) {
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
-		return nil, fmt.Errorf("acme: key of the account: %s has a %T", name, key)
+		return nil, fmt.Errorf("acme: key of the account: %s contains a %T, which cannot sign", name, key)
 	}
 	return signer, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/dunlinhttp/dunlin/internal/httpcache"
 )
 
-// A cacheEntry is a stored response. While it is in a shard, only its position in the ring and used change.
+// A cacheEntry is a stored response. While it is in a shard, only its position in the ring, used and rendered change.
 type cacheEntry struct {
 	prev, next *cacheEntry
 	used       time.Duration // time of last use; shard.mu guards it, like prev, next and gone
@@ -55,8 +55,8 @@ type cacheDraft struct {
 	kept   bool // an entry owns the body, so it need not be copied
 }
 
-// draftOf returns a response without the fields that are never stored. It shares the response's
-// memory.
+// draftOf returns the draft of a response, without the fields that are never stored. The draft shares the
+// memory of the response.
 func draftOf(resp dunlin.Response) *cacheDraft {
 	return newDraft(resp.StatusCode(), resp.Body(), resp.Headers())
 }
@@ -99,11 +99,11 @@ func (d *cacheDraft) get(name string) string {
 	return ""
 }
 
-// remove removes the fields for which is reports true.
-func (d *cacheDraft) remove(is func(name string) bool) {
+// remove removes the fields for whose name drop returns true.
+func (d *cacheDraft) remove(drop func(name string) bool) {
 	kept := d.fields[:0]
 	for i := 0; i < len(d.fields); i += 2 {
-		if !is(d.fields[i]) {
+		if !drop(d.fields[i]) {
 			kept = append(kept, d.fields[i], d.fields[i+1])
 		}
 	}
@@ -185,7 +185,7 @@ func (k *ResponseCache) entryOf(r *dunlin.Request, key *cacheKey, d *cacheDraft,
 	e.freshUntil = e.born + about.Freshness(clock)
 	whileRevalidate, ifError := about.Stale(k.config.StaleWhileRevalidate, k.config.StaleIfError)
 	e.staleUntil, e.errorUntil = e.freshUntil+whileRevalidate, e.freshUntil+ifError
-	const overhead = 1024 // of the entry, its header blocks, and its elements of the map and the ring, in bytes
+	const overhead = 1024 // bytes for the entry, its header blocks, and its elements of the map and the ring
 	e.size = overhead + int64(len(e.body)) + key.size()
 	for i := 0; i < len(e.fields); i += 2 {
 		e.size += 4 * int64(len(e.fields[i])+len(e.fields[i+1])+16) // stored, and rendered for two engines

@@ -19,7 +19,9 @@ import (
 //
 //	action ─▶ its response ─▶ middleware before the cache ─▶ head ─▶ pieces ───────────▶ client
 //	                                                          Begin   Piece … End(whole)
-//	                                                          entry   its body ─▶ store
+//	                                                          makes   copies  stores the entry
+//	                                                          the     the     and the body
+//	                                                          entry   body
 //
 // The copy counts in MaxBytes from its first byte. It grows at the pace of the client. So other
 // requests wait for the copy only for a short time, and a stalled copy is discarded before a stored
@@ -66,8 +68,8 @@ type cacheGathers struct {
 	set   map[*cacheGather]struct{}
 }
 
-// gather adds a tap to a streamed response, which copies the body while it is sent. The flight then ends
-// with the copy. gather reports false if the response cannot be copied.
+// gather adds a tap (exchange.Tap) to a streamed response. The tap copies the body while it is sent. The
+// flight then ends with the copy. gather reports false if the response cannot be copied.
 func (k *ResponseCache) gather(r *dunlin.Request, key *cacheKey, req httpcache.Request, stale *cacheEntry, f *cacheFlight, resp dunlin.Response, epoch uint64) (dunlin.Response, bool) {
 	g := &cacheGather{cache: k, r: r, key: *key, req: req, stale: stale, flight: f, epoch: epoch}
 	tapped, ok := inside.Tap(resp, g)
@@ -195,7 +197,7 @@ func (g *cacheGather) End(whole bool) {
 	g.giveUp() // store reserves memory for the entry
 	switch {
 	case g.e == nil: // Begin was not called
-	case whole && (g.size >= 0 || g.r.Context().Err() == nil): // without a size and after a disconnection, the action may have stopped early
+	case whole && (g.size >= 0 || g.r.Context().Err() == nil): // if the size is unknown and the client has disconnected, the action may have stopped early
 		g.e.body = body
 		g.e.size += int64(cap(body))
 		k.store(&g.e.key, g.req, g.e, g.epoch, true)
@@ -227,7 +229,8 @@ func (all *cacheGathers) unlist(g *cacheGather) {
 	delete(all.set, g)
 }
 
-// roomToGather reserves n bytes for a copy. Copies may use a quarter of the cache.
+// roomToGather reserves n bytes for a copy, and discards stalled copies if necessary. It returns false if
+// there is no room. All copies together may use a quarter of MaxBytes, or MaxEntry if that is more.
 func (k *ResponseCache) roomToGather(n int64) bool {
 	for k.gathers.bytes.Add(n) > max(k.config.MaxBytes/4, int64(k.config.MaxEntry)) {
 		k.gathers.bytes.Add(-n)
@@ -242,14 +245,16 @@ func (k *ResponseCache) roomToGather(n int64) bool {
 	return true
 }
 
-// gathered adds n to the number of bytes that roomToGather has reserved. n is not positive.
+// gathered releases memory that roomToGather has reserved: it adds n, which is zero or negative, to the
+// number of reserved bytes.
 func (k *ResponseCache) gathered(n int64) {
 	k.gathers.bytes.Add(n)
 	k.giveBack(-n)
 }
 
 // giveUpIdle discards the copy that has made no progress for the longest time, if this time is at
-// least atLeast. It reports whether it discarded a copy.
+// least atLeast. For a copy that has taken longer than slowAfter, the time since its Begin counts instead.
+// giveUpIdle reports whether it discarded a copy.
 func (k *ResponseCache) giveUpIdle(atLeast time.Duration) bool {
 	if k.gathers.bytes.Load() == 0 {
 		return false

@@ -12,9 +12,9 @@ import (
 // ContentTypes lets a request with a body pass only if the body has one of the given media types.
 // It answers others with 415 and the types in Accept (RFC 9110 section 15.5.16), before the body is
 // read. A body without a Content-Type, or with several, is refused, too. "text/*" matches every
-// subtype, and "*+json" a suffix. Parameters are ignored, but a charset must be UTF-8 or US-ASCII. The
-// type application/json also prevents forms of other origins from sending JSON. ContentTypes panics
-// for an invalid media type.
+// subtype of text, and "*+json" every type with the suffix +json. Parameters are ignored, but a charset
+// must be UTF-8 or US-ASCII. If only application/json is allowed, HTML forms of other origins cannot
+// send JSON. ContentTypes panics for an invalid media type.
 func ContentTypes(types ...string) dunlin.Middleware {
 	if len(types) == 0 {
 		panic("middleware: ContentTypes: no media types: all bodies would be refused")

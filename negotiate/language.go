@@ -83,7 +83,7 @@ func (l *Languages) lookup(tag, accept string) int {
 			return -1
 		}
 		if tag = tag[:cut]; len(tag) >= 2 && tag[len(tag)-2] == '-' {
-			tag = tag[:len(tag)-2] // a single letter introduces the subtag that was just removed
+			tag = tag[:len(tag)-2] // a single character introduces the subtag that was just removed
 		}
 	}
 }

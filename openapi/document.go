@@ -66,8 +66,8 @@ type generator struct {
 
 // Document returns the document of the typed operations of app, as indented JSON that ends with a
 // line break. The same operations always give the same document. Document returns an error if the
-// document would be ambiguous: if two types of one package have the same name, or if OpenAPI cannot
-// distinguish the paths of two operations.
+// document would be ambiguous: if two types would have the same name in the document, or if OpenAPI
+// cannot distinguish two operations.
 func Document(app *dunlin.App, c Config) ([]byte, error) {
 	doc, err := build(app, c)
 	if err != nil {

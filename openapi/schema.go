@@ -142,7 +142,7 @@ func (g *generator) schema(n *schema.Node, d direction) *object {
 	return g.schemaAs(n, d, n.Meta, n.Nullable)
 }
 
-// schemaAs does the work of the method schema with other annotations, and with or without null.
+// schemaAs is the method schema with the annotations meta instead of those of n. nullable tells whether null is permitted.
 func (g *generator) schemaAs(n *schema.Node, d direction, meta schema.Meta, nullable bool) *object {
 	s := new(object)
 	rules := n

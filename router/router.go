@@ -168,7 +168,7 @@ func (r *Router[T]) Versioned() bool { return r.table.versioned.Load() }
 
 // Lookup finds the route for a request and stores the result in m. It overwrites the content of m. path must be canonical
 // (see Canonical). The port of host is ignored. The strings may be borrowed: neither the router nor m keeps them. Lookup
-// finds a route with a version as if the request had no Accept header.
+// chooses among the versions of a route as for a request without an Accept header.
 //
 // Lookup allocates only if a route has more parameters than m has stored before. Its time is at most proportional to the
 // length of the path times the number of segments of the patterns that compete for it. It tries each segment of a pattern

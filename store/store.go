@@ -35,8 +35,8 @@ type Store interface {
 	Publish(ctx context.Context, topic string, message []byte) error
 
 	// Subscribe calls receive for each message of a topic until ctx ends: one call at a time, on a goroutine of the
-	// store. receive gets every message that is published after Subscribe has returned nil, except for messages that
-	// Message.Lost counts.
+	// store. receive gets every message that is published after Subscribe has returned nil, with two exceptions: messages
+	// that Message.Lost counts, and messages that are published while the connection of the store is interrupted.
 	Subscribe(ctx context.Context, topic string, receive func(Message)) error
 
 	// Close releases connections, memory and subscriptions. Later calls fail with ErrClosed.

@@ -22,7 +22,7 @@ func contentTypes(tag string) ([]string, error) {
 	return list, nil
 }
 
-// anyCovers reports whether one of the allowed types equals kind, a media type, or is a range that contains it.
+// anyCovers reports whether one of the allowed types equals the media type kind, or is a range that contains it.
 func anyCovers(allowed []string, kind string) bool {
 	return slices.ContainsFunc(allowed, func(a string) bool { return covers(a, kind) })
 }

@@ -72,8 +72,8 @@ func (c *Conn) returned(p *partial) {
 	c.peer.Wake()
 }
 
-// deliver passes a message to Options.Message: at once, or on a worker if the functions are known to block. p has the memory of the
-// message. p is nil for a message in the input.
+// deliver passes a message to Options.Message: at once, or on a worker if the functions are known to block or too many calls wait. p
+// has the memory of the message. p is nil for a message in the input.
 func (c *Conn) deliver(t exchange.Turn, done int, m Message, p *partial) step {
 	if t.Inline() && c.h.stat.Suspect() && c.h.stat.ToWorker(t, false) {
 		return c.submit(t, m, p)
@@ -109,7 +109,7 @@ func (c *Conn) submit(t exchange.Turn, m Message, p *partial) step {
 	return stop
 }
 
-// own copies a message out of the input, unless p has its memory already.
+// own copies a message out of the input, unless p has its memory already. It returns false if there is no memory for the copy.
 func (c *Conn) own(m Message, p *partial) (Message, *partial, bool) {
 	if p != nil {
 		return m, p, true

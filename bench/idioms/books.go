@@ -13,7 +13,8 @@ import (
 	"github.com/gofiber/fiber/v3"
 )
 
-// This file has one operation of a library in several frameworks, for docs/COMING-FROM.md.
+// This file implements one operation of a service in several frameworks, for docs/COMING-FROM.md. The operation lists the books
+// of a shelf.
 
 type Book struct {
 	Title string `json:"title"`

@@ -29,7 +29,7 @@ type account struct {
 
 func (a *accounts) add(name, password string, rounds int) {
 	if password == "" {
-		return // an empty name cannot log in
+		return // without a password, the user cannot log in
 	}
 	salt := make([]byte, 16)
 	_, _ = rand.Read(salt) // never fails
@@ -64,7 +64,7 @@ func (s *service) login(r *dunlin.Request) (dunlin.Response, error) {
 	}
 	name := form.Get("name")
 	if !s.accounts.check(name, form.Get("password")) {
-		return dunlin.Problem(&dunlin.ProblemDetails{Status: 401, Detail: "name or password are wrong"}), nil
+		return dunlin.Problem(&dunlin.ProblemDetails{Status: 401, Detail: "the name or the password is wrong"}), nil
 	}
 	err = s.sessions.Login(r, func(v *visit) error { v.User = name; return nil })
 	return dunlin.Redirect("/docs"), err

@@ -25,9 +25,9 @@ type audiences struct {
 }
 
 // An audience is the set of all listeners of a topic. They share one subscription on one connection. rueidis supports several
-// subscriptions to one topic, but while another one is being made on a connection, 16 messages of the topic block the
-// connection. rueidis also keeps connections subscribed to every topic that ever had a listener, because it does not know when
-// to unsubscribe.
+// subscriptions to one topic, but while a further one is being made on a connection, 16 messages that arrive for the topic are
+// enough to block the connection. rueidis also keeps connections subscribed to every topic that ever had a listener, because it does
+// not know when to unsubscribe.
 type audience struct {
 	cancel context.CancelFunc // ends the subscription
 	over   chan struct{}      // closed after the end of the subscription: Redis sends no more messages, and the topic may be subscribed to again
@@ -37,7 +37,7 @@ type audience struct {
 	log    *backlog.Log[[]byte]
 	ending bool          // the audience has no listeners, and accepts no new ones
 	active chan struct{} // closed while the subscription is active
-	stood  bool
+	stood  bool          // the subscription has been active at least once
 }
 
 // Subscribe implements store.Store. While Redis is unavailable it fails, see store.Guarded.Subscribe. An active subscription is
@@ -106,8 +106,8 @@ func (s *redisStore) join(ctx context.Context, topic string) (*audience, *listen
 	}
 }
 
-// audience returns the audience of a topic, with a new listener. first reports whether it is the first one. An audience that is
-// about to end accepts none: then the listener is nil.
+// audience returns the audience of a topic, with a new listener. first reports whether the listener is the first one. An
+// audience that is ending accepts no new listeners: then l is nil.
 func (s *redisStore) audience(topic string) (a *audience, l *listener, first bool) {
 	s.audiences.mu.Lock()
 	defer s.audiences.mu.Unlock()
@@ -141,9 +141,10 @@ func (s *redisStore) leave(a *audience, l *listener) {
 	}
 }
 
-// listen delivers messages until ctx ends. A failure also ends it if the subscription was never active.
+// listen adds the messages of the topic to the log of a until ctx ends. If the subscription was never active, listen also returns
+// after a failure.
 func (s *redisStore) listen(ctx context.Context, topic string, a *audience) {
-	var on rueidis.CommandClient // the connection that is subscribed when ctx ends; nil for none
+	var on rueidis.CommandClient // the subscribed connection, set only if Receive returned after the end of ctx
 	hooked := rueidis.WithOnSubscriptionHook(context.WithValue(ctx, subscribing{}, true), func(about rueidis.PubSubSubscription) {
 		if about.Kind == "subscribe" {
 			a.begun()
@@ -198,8 +199,8 @@ func (a *audience) begun() {
 	a.stood = true
 }
 
-// lost records that the subscription is no longer active. It reports whether the subscription never was; the audience is then
-// about to end with the error.
+// lost records that the subscription is no longer active. If it was never active and err is not nil, lost records err as the
+// reason, marks the audience as ending and returns true.
 func (a *audience) lost(err error) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -42,7 +42,7 @@ func newApp(config dunlin.Config, private ed25519.PrivateKey) *dunlin.App {
 			return dunlin.Response{}, err
 		}
 		if form.Get("name") != "ada" || form.Get("password") != "engine" { // a real service compares a slow hash, see docs/guide/login.go
-			return dunlin.Problem(&dunlin.ProblemDetails{Status: 401, Detail: "name or password are wrong"}), nil
+			return dunlin.Problem(&dunlin.ProblemDetails{Status: 401, Detail: "the name or the password is wrong"}), nil
 		}
 		token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, jwt.MapClaims{
 			"iss": issuer, "aud": audience, "sub": form.Get("name"), "iat": time.Now().Unix(), "exp": time.Now().Add(15 * time.Minute).Unix(),

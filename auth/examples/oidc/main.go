@@ -53,7 +53,7 @@ func newApp(config dunlin.Config, issuer string) *dunlin.App {
 	return app
 }
 
-// newKeys returns a random key, which seals the cookies of logins in progress.
+// newKeys returns a key ring with one random key, which seals the cookies of logins in progress.
 func newKeys() *middleware.KeyRing {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails

@@ -64,8 +64,8 @@ var h2Attacks = map[string]h2Attack{
 		step:  func(int) string { return h2Frames(h2Frame(nil, h2Continuation, 0, 1, manyFields)) },
 	},
 	"hpack-bomb": {step: func(i int) string {
-		// The table contains an entry that is as large as the table. Each reference to it has only one byte (RFC 7541,
-		// section 7.3).
+		// The block adds an entry that nearly fills the dynamic table of HPACK, and then refers to this entry 12,000 times.
+		// Each reference takes one byte (RFC 7541, section 7.3).
 		bomb := h2Block("GET", "/plaintext") + "\x40" + h2Literal("bomb") + h2Literal(strings.Repeat("x", 4000)) + strings.Repeat("\xbe", 12_000)
 		return h2Frames(h2Frame(nil, h2Headers, h2EndStream|h2EndHeaders, uint32(2*i+1), bomb))
 	}},

@@ -26,7 +26,8 @@ type Peer struct {
 	H2      bool // the load uses HTTP/2
 	Untyped bool // serves files, and their names do not show their media type
 	Backend bool // uses the database and the upstream server of a run
-	// Scenarios lists the scenarios of a variant, which are those in which it differs. nil means all scenarios.
+	// Scenarios lists the scenarios in which the peer takes part. nil means all scenarios. A variant of another peer lists only the
+	// scenarios in which it differs from that peer.
 	Scenarios []string
 	// On is the peer whose server runs the handlers of this framework. It is empty if the framework has its own server. A peer
 	// with On does not take part in scenarios that measure only connections.
@@ -39,8 +40,8 @@ type Peer struct {
 	profiled bool
 }
 
-// Dunlin is the name of the peer to which the promised figures apply. DunlinFromStd runs the handlers of NetHTTP on Dunlin's
-// loop engine. DunlinStd is Dunlin on the std engine. DunlinBackend connects to the database with package backend.
+// Dunlin is the name of the peer to which the promised figures of internal/gate/promises.json apply. DunlinFromStd runs the handlers of
+// NetHTTP on Dunlin's loop engine. DunlinStd is Dunlin on the std engine. DunlinBackend connects to the database with package backend.
 const (
 	Dunlin        = "dunlin"
 	DunlinStd     = "dunlin-std"
@@ -49,7 +50,8 @@ const (
 	NetHTTP       = "nethttp"
 )
 
-// All has all peers in the order of the tables: Dunlin is first and the floor is last. The peers with HTTP/2 follow.
+// All has all peers: first those of the variable peers in the order of the tables, from Dunlin to floor (a program that does the
+// minimum of work), then those of h2Peers.
 var All = append(peers, h2Peers()...)
 
 var peers = []Peer{

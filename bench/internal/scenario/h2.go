@@ -12,8 +12,8 @@ import (
 	"github.com/dunlinhttp/dunlin/bench/internal/results"
 )
 
-// An h2Closed scenario runs h2load in a closed loop. A short run measures the cost of making connections, whose TLS handshakes
-// are the same for all peers. This cost is subtracted.
+// An h2Closed scenario runs h2load in a closed loop. It also makes a run with the minimum number of requests, which mostly measures
+// the cost of opening connections. It subtracts the requests and the cost of this run from those of the long run.
 type h2Closed struct {
 	name, title, about, check string
 	load                      load.H2Load
@@ -22,7 +22,8 @@ type h2Closed struct {
 	inShort                   bool
 }
 
-// h2Served has no latencies, because h2load measures them in a closed loop and prints only a mean and a range.
+// h2Served lists the metrics of these scenarios. It has no latencies, because h2load measures them in a closed loop and prints only a
+// mean and a range.
 var h2Served = []results.Metric{results.CPU, results.Throughput, results.PeakRSS, results.Errors}
 
 func (c h2Closed) scenario() Scenario {
@@ -74,7 +75,7 @@ func (c h2Closed) round(ctx context.Context, e *Env, p peer.Built) (results.Samp
 	counted.Duration -= opened.Duration
 	cpu -= cost
 	if counted.Requests <= 0 || counted.Duration <= 0 || cpu <= 0 {
-		return nil, fmt.Errorf("%d requests took %v and %v of the processor more than %d requests: the start dominates the measurement", requests, counted.Duration, cpu, h.Least())
+		return nil, fmt.Errorf("%d more requests than %d took only %v longer and %v more CPU time: opening the connections dominates the measurement", requests, h.Least(), counted.Duration, cpu)
 	}
 	peak, err := s.PeakRSS()
 	if err != nil {
@@ -100,13 +101,13 @@ func h2Measure(ctx context.Context, e *Env, s *server, h load.H2Load, requests i
 // h2 has the scenarios with HTTP/2 in a closed loop.
 var h2 = []h2Closed{
 	{
-		name: "h2-64", title: "HTTP/2 by TLS, 64 connections with one stream", check: "plaintext", peers: peer.H2ByTLS, inShort: true,
+		name: "h2-64", title: "HTTP/2 over TLS, 64 connections with one stream", check: "plaintext", peers: peer.H2ByTLS, inShort: true,
 		about: "Plain text, a request at a time on each connection: the cost of a stream beside TLS and the system calls. " +
-			"The row without h2 is HTTP/1.1 by the same generator.",
+			"The peer without h2 in its name uses HTTP/1.1, with the same load generator.",
 		load: load.H2Load{Connections: 64, Streams: 1, Path: "/plaintext"},
 	},
 	{
-		name: "h2-16x32", title: "HTTP/2 by TLS, 16 connections with 32 streams", check: "plaintext", peers: peer.H2ByTLS[:5], inShort: true,
+		name: "h2-16x32", title: "HTTP/2 over TLS, 16 connections with 32 streams", check: "plaintext", peers: peer.H2ByTLS[:5], inShort: true,
 		about: "Plain text, 32 requests at once on each connection, as of a proxy or a gRPC client: the cost of a stream when reads and writes are shared.",
 		load:  load.H2Load{Connections: 16, Streams: 32, Path: "/plaintext"},
 	},
@@ -116,18 +117,18 @@ var h2 = []h2Closed{
 		load:  load.H2Load{Connections: 16, Streams: 32, Path: "/plaintext"},
 	},
 	{
-		name: "h2-json", title: "A small JSON object by HTTP/2", check: "json", peers: peer.H2ByTLS,
-		about: "One field, encoded for each request, by TLS on 64 connections with one stream. The row without h2 is HTTP/1.1.",
+		name: "h2-json", title: "A small JSON object over HTTP/2", check: "json", peers: peer.H2ByTLS,
+		about: "One field, encoded for each request, over TLS on 64 connections with one stream. The peer without h2 in its name uses HTTP/1.1.",
 		load:  load.H2Load{Connections: 64, Streams: 1, Path: "/json"},
 	},
 	{
-		name: "h2-param", title: "A path parameter by HTTP/2", check: "param", peers: peer.H2ByTLS,
-		about: "A UUID taken from the path and sent back, by TLS on 64 connections with one stream. The row without h2 is HTTP/1.1.",
+		name: "h2-param", title: "A path parameter over HTTP/2", check: "param", peers: peer.H2ByTLS,
+		about: "A UUID taken from the path and sent back, over TLS on 64 connections with one stream. The peer without h2 in its name uses HTTP/1.1.",
 		load:  load.H2Load{Connections: 64, Streams: 1, Path: "/users/" + peer.UserID},
 	},
 	{
-		name: "h2-users", title: "1,000 users as JSON by HTTP/2", check: "users", peers: peer.H2ByTLS, atLeast: time.Second,
-		about: "108 KB of JSON built anew for each request, by TLS on 64 connections with one stream. The row without h2 is HTTP/1.1.",
+		name: "h2-users", title: "1,000 users as JSON over HTTP/2", check: "users", peers: peer.H2ByTLS, atLeast: time.Second,
+		about: "108 KB of JSON built anew for each request, over TLS on 64 connections with one stream. The peer without h2 in its name uses HTTP/1.1.",
 		load:  load.H2Load{Connections: 64, Streams: 1, Path: "/api/v1/users"},
 	},
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/dunlinhttp/dunlin/typed"
 )
 
-// logins returns the middleware of routes that require a login, and of routes where it is optional. The header is
-// Authorization: Token, and a token that is signed by the service.
+// logins returns the middleware of routes that require a login, and of routes where it is optional. The client sends the
+// header Authorization with the word Token, a space, and a token that the service has signed.
 func (s *service) logins() (required, optional dunlin.Middleware) {
 	config := middleware.KeyAuthConfig{Scheme: "Token", Check: func(_ *dunlin.Request, token string) (user string, ok bool) {
 		user, err := s.keys.Verify("login", token)
@@ -26,7 +26,7 @@ func (s *service) groups(api *dunlin.Group) (users, readers *dunlin.Group) {
 	return users, api.Group("", typed.Declares(optional, typed.Unauthorized))
 }
 
-// article returns an article with its mark for the user, which is "" without a login.
+// article returns an article. Its field Yours is true if the user is the author. Without a login the name of the user is "".
 func (s *service) article(r *dunlin.Request, in BySlug) (ArticleBody, error) {
 	a, err := s.find(middleware.User(r), in.Slug)
 	return ArticleBody{a}, err
