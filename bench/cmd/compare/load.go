@@ -77,7 +77,7 @@ func holdCommand(ctx context.Context, args []string) error {
 	flags.StringVar(&h.Path, "path", "/plaintext", "what to GET")
 	flags.IntVar(&h.Connections, "connections", 1000, "how many")
 	flags.IntVar(&h.Unread, "unread", 0, "requests to write on each without reading (0: ask once and read)")
-	flags.BoolVar(&h.TLS, "tls", false, "by TLS")
+	flags.BoolVar(&h.TLS, "tls", false, "over TLS")
 	flags.BoolVar(&h.Hello, "hello", false, "send the first half of a ClientHello only")
 	if err := flags.Parse(args); err != nil {
 		return errUsage
@@ -92,7 +92,7 @@ func bulkCommand(ctx context.Context, args []string) error {
 	flags.StringVar(&b.Path, "path", "/bulk", "what to GET or POST")
 	flags.Int64Var(&b.Bytes, "bytes", 1_000_000_000, "how many")
 	flags.BoolVar(&b.Up, "up", false, "send them, instead of asking for them")
-	flags.BoolVar(&b.TLS, "tls", false, "by TLS")
+	flags.BoolVar(&b.TLS, "tls", false, "over TLS")
 	if err := flags.Parse(args); err != nil {
 		return errUsage
 	}

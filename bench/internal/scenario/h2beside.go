@@ -130,7 +130,7 @@ const restTime = 20 * time.Second
 
 // h2Attacks measures ordinary clients during attacks that cost the server more work than the attackers.
 var h2Attacks = Scenario{
-	Name: "h2-attacks", Title: "Attacks by HTTP/2",
+	Name: "h2-attacks", Title: "Attacks over HTTP/2",
 	About: "Four connections in clear text: 100,000 requests a second that are reset at once (rapid reset), or that the " +
 		"client has the server reset (MadeYouReset); as many frames that serve no request; and a hundred streams on each whose " +
 		"windows stay shut, or whose bodies do not arrive. A client that is cut off reconnects at once. Ordinary clients ask for plain text 2,000 times a second on " +

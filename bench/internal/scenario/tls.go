@@ -15,14 +15,14 @@ import (
 // byTLS has the scenarios over TLS. One scenario measures handshakes. The other scenarios do not count the handshakes.
 var byTLS = []Scenario{
 	closedLoop(closed{
-		name: "tls-64", title: "Plain text by TLS, 64 connections", check: "plaintext", inShort: true, peers: peer.ByTLS,
-		about: "HTTP/1.1 by TLS 1.3, on connections that stay open; Dunlin in clear text beside it. Half a second in " +
+		name: "tls-64", title: "Plain text over TLS, 64 connections", check: "plaintext", inShort: true, peers: peer.ByTLS,
+		about: "HTTP/1.1 over TLS 1.3, on connections that stay open; Dunlin in clear text beside it. Half a second in " +
 			"which the connections begin is not counted, and neither is its cost.",
 		load: load.Wrk{Threads: 1, Connections: 64, Path: "/plaintext"}, opening: 500 * time.Millisecond,
 		atLeast: 2 * time.Second, // another run measures the cost of the connections, which must be a small part of the total
 	}),
 	closedLoop(closed{
-		name: "tls-1000", title: "Plain text by TLS, 1,000 connections", check: "plaintext", peers: peer.ByTLS,
+		name: "tls-1000", title: "Plain text over TLS, 1,000 connections", check: "plaintext", peers: peer.ByTLS,
 		about: "The same over 1,000 connections. The first two seconds, with all handshakes, are not counted; the percentiles are of the whole time.",
 		load:  load.Wrk{Threads: 1, Connections: 1000, Path: "/plaintext"}, opening: 2 * time.Second,
 		atLeast: 4 * time.Second, maxRounds: 4,
@@ -34,21 +34,21 @@ var byTLS = []Scenario{
 	}),
 	tlsFlood,
 	closedLoop(closed{
-		name: "tls-users", title: "1,000 users as JSON by TLS, 1,000 connections", check: "users", peers: peer.UsersByTLS, bothCores: true,
-		about: "The scenario users, by TLS, with 24 MiB of memory for Dunlin; hertz in clear text beside it.",
+		name: "tls-users", title: "1,000 users as JSON over TLS, 1,000 connections", check: "users", peers: peer.UsersByTLS, bothCores: true,
+		about: "The scenario users, over TLS, with 24 MiB of memory for Dunlin; hertz in clear text beside it.",
 		load:  load.Wrk{Threads: 2, Connections: 1000, Path: "/api/v1/users"}, opening: 2 * time.Second,
 		atLeast: 4 * time.Second, maxRounds: 4, sampledEvery: 4096,
 		metrics: []results.Metric{results.CPU, results.PeakRSS, results.Throughput, results.P50, results.P99, results.P999, results.Errors},
 	}),
-	held("tls-idle-memory", "Memory of idle connections by TLS",
+	held("tls-idle-memory", "Memory of idle connections over TLS",
 		"5,000 connections that have shaken hands, asked once and stay open: growth of the server's resident memory over each.",
 		load.Hold{Path: "/plaintext", Connections: 5_000, TLS: true}),
 	held("tls-hello-memory", "Memory of unfinished TLS handshakes",
 		"5,000 connections that stop in the middle of their ClientHello: growth of the server's resident memory over each.",
 		load.Hold{Path: "/plaintext", Connections: 5_000, Hello: true}),
-	moves("tls-bulk-down", "1 GB down by TLS",
+	moves("tls-bulk-down", "1 GB down over TLS",
 		"An answer of 1 GB in pieces of 64 KB, on one connection, its handshake included. The records are sealed for it: no file is sent.", false),
-	moves("tls-bulk-up", "1 GB up by TLS", "A body of 1 GB, which the server reads 64 KB at a time and counts.", true),
+	moves("tls-bulk-up", "1 GB up over TLS", "A body of 1 GB, which the server reads 64 KB at a time and counts.", true),
 }
 
 // held returns a scenario in which connections over TLS stay open.
