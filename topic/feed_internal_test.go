@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/dunlinhttp/dunlin"
@@ -415,6 +416,26 @@ func TestCompressedFrameIsSharedAndCharged(t *testing.T) {
 	if n := app.Stats().Memory.HeldFor["cache"]; n != 0 {
 		t.Errorf("%d bytes are charged in the end", n)
 	}
+}
+
+// A feed may read a frame while another one finds that compression does not make the message shorter. The race detector sees a
+// write.
+func TestFeedsShareAnUncompressedFrame(t *testing.T) {
+	h := New(served(t), Settings{MaxMessages: 1})
+	plain, compressed := newFeed(t, h, asFrame, "a"), newFeed(t, h, asDeflated, "a")
+	for range 50 {
+		publishTo(t, h, "a", "x")
+		var both sync.WaitGroup
+		for _, f := range []*feed{plain, compressed} {
+			both.Go(func() {
+				f.Append(nil)
+				f.Unsent(0)
+			})
+		}
+		both.Wait()
+	}
+	plain.Close()
+	compressed.Close()
 }
 
 // A client that has missed messages of several topics gets one announcement.

@@ -271,8 +271,7 @@ func (e *entry) encoded(as encoding) []byte {
 	return b
 }
 
-// deflated returns the message as a compressed frame, or as the frame of asFrame if that is shorter, or there is no memory for another
-// frame. e.log.mu is held.
+// deflated returns a compressed frame, or the frame of asFrame if that is shorter or memory for another is lacking. e.log.mu is held.
 func (e *entry) deflated() []byte {
 	plain := e.as[asFrame]
 	if plain == nil {
@@ -283,7 +282,9 @@ func (e *entry) deflated() []byte {
 		e.log.bytes += int64(len(packed))
 		return packed
 	}
-	e.as[asFrame] = plain
+	if e.as[asFrame] == nil { // otherwise other feeds may be reading it, without the lock
+		e.as[asFrame] = plain
+	}
 	return plain
 }
 
