@@ -114,8 +114,8 @@ func TestAnswersThatWaitForTheSocketAreEvicted(t *testing.T) {
 	}
 }
 
-// Bodies that the program owns, and which pairs of streams read slowly, do not exclude other clients: neither bodies that fill the
-// budget together, nor one that is larger than the budget.
+// Bodies that the program owns, and which pairs of streams read slowly, do not exclude other clients. Either they fill the budget
+// together, or a single body is larger than the budget.
 func TestSharedBodiesDoNotExcludeClients(t *testing.T) {
 	onLoop(t)
 	t.Run("the budget", func(t *testing.T) { sharedBodiesDoNotExcludeClients(t, 200_000) })
