@@ -64,6 +64,9 @@ func TestSharedWrites(t *testing.T) {
 				if op.count < requests/100 {
 					continue
 				}
+				if strings.HasPrefix(op.name, "engine.monitor.") && op.count < requests/4 {
+					continue // it sleeps when the requests of the test pause for 2 ms, as on a busy machine
+				}
 				if kind.once {
 					t.Logf("%s: %.2f a connection", op.name, float64(op.count)/requests)
 					continue
