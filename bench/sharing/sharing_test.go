@@ -54,18 +54,23 @@ func TestSharedWrites(t *testing.T) {
 			for range 200 { // pools and tables are filled
 				get(t, url)
 			}
-			s.do(t, "clear")
-			for range requests {
-				get(t, url)
+			measure := func() []operation {
+				s.do(t, "clear")
+				for range requests {
+					get(t, url)
+				}
+				dir := t.TempDir()
+				s.do(t, "write "+dir)
+				return operations(t, dir)
 			}
-			dir := t.TempDir()
-			s.do(t, "write "+dir)
-			for _, op := range operations(t, dir) {
+			ops := measure()
+			// The monitor sleeps when this test pauses for 2 ms, as on a busy machine. Such a run is repeated; the last one counts.
+			for tries := 1; tries < 5 && slices.ContainsFunc(ops, monitorSleeps); tries++ {
+				ops = measure()
+			}
+			for _, op := range ops {
 				if op.count < requests/100 {
 					continue
-				}
-				if strings.HasPrefix(op.name, "engine.monitor.") && op.count < requests/4 {
-					continue // it sleeps when the requests of the test pause for 2 ms, as on a busy machine
 				}
 				if kind.once {
 					t.Logf("%s: %.2f a connection", op.name, float64(op.count)/requests)
@@ -87,6 +92,11 @@ func TestSharedWrites(t *testing.T) {
 			t.Errorf("%s: listed in testdata/operations.txt, but not part of a request", name)
 		}
 	}
+}
+
+// monitorSleeps reports whether op shows that the monitor of the loops slept between requests.
+func monitorSleeps(op operation) bool {
+	return strings.HasPrefix(op.name, "engine.monitor.") && op.count >= requests/100
 }
 
 // owners reads testdata/operations.txt: lines of an owner and the name of an operation.
