@@ -15,10 +15,11 @@ import (
 	"github.com/dunlinhttp/dunlin"
 )
 
-// Refresh returns an identity with a valid access token. While the token of who is valid, it returns who unchanged. Later it
-// returns the result of a refresh (RFC 6749 section 6, OpenID Connect Core 1.0 section 12). Most providers issue a refresh
-// token if LoginConfig.Scopes has offline_access. Replace who by the result, usually in the session, because a provider may
-// accept a refresh token only once. Refresh reads Issuer, Subject and Token of who. It is safe for concurrent use.
+// Refresh returns an identity with a valid access token. While the token of the identity old is valid, the result is old.
+// Later it is the result of a refresh (RFC 6749 section 6, OpenID Connect Core 1.0 section 12). Most providers issue a
+// refresh token if LoginConfig.Scopes has offline_access. The caller must store the result in place of old, usually in the
+// session, because a provider may accept a refresh token only once. Refresh reads the fields Issuer, Subject and Token of
+// old. It is safe for concurrent use.
 //
 // Of concurrent calls with the same refresh token, one calls the provider, within LoginConfig.Timeout, and all return its
 // result. Calls up to 30 seconds later with the old token, from a session that was read before the refresh, also return it.
@@ -26,19 +27,19 @@ import (
 // old token several times. At most 1024 refresh tokens are in use or remembered at once.
 //
 // An error is a problem for the client: 401 if the user must log in again, 503 if the provider does not answer.
-func (l *Login[T]) Refresh(ctx context.Context, who *Identity) (*Identity, error) {
+func (l *Login[T]) Refresh(ctx context.Context, old *Identity) (*Identity, error) {
 	switch {
-	case who == nil || who.Token == nil || who.Subject == "" || who.Issuer != l.config.Issuer:
+	case old == nil || old.Token == nil || old.Subject == "" || old.Issuer != l.config.Issuer:
 		return nil, &dunlin.ProblemDetails{Status: http.StatusUnauthorized, Detail: "sign in first", Cause: errors.New("auth: Refresh: no identity of this provider with a token")}
-	case who.Token.Valid():
-		return who, nil
-	case who.Token.RefreshToken == "" || len(who.Token.RefreshToken) > longestToken:
+	case old.Token.Valid():
+		return old, nil
+	case old.Token.RefreshToken == "" || len(old.Token.RefreshToken) > longestToken:
 		return nil, loginAgain(errors.New("auth: Refresh: the token has no refresh token, or one that is too long"))
 	}
-	fresh, remembered, err := l.refreshes.get(ctx, who, func() (*Identity, error) {
+	fresh, remembered, err := l.refreshes.get(ctx, old, func() (*Identity, error) {
 		ctx, cancel := context.WithTimeout(oidc.ClientContext(context.Background(), l.provider.client), l.config.Timeout)
 		defer cancel()
-		return l.refresh(ctx, who)
+		return l.refresh(ctx, old)
 	})
 	if err == nil && remembered && !fresh.Token.Valid() {
 		return l.Refresh(ctx, fresh) // with the new refresh token

@@ -8,7 +8,7 @@ import (
 
 var errAnswer = errors.New("not an HTTP/1.1 answer")
 
-// An answer parses an HTTP/1.1 response incrementally. It examines only what is necessary to find the end of the response. The
+// An answer parses an HTTP/1.1 response incrementally. It examines no more than it needs to find the end of the response. The
 // zero value is ready for a response.
 type answer struct {
 	status int

@@ -11,8 +11,8 @@ import (
 // dialTimeout is longer than any connection setup on the same machine takes.
 const dialTimeout = 5 * time.Second
 
-// A client sends the same request repeatedly on one connection. It examines only what is necessary to find the end of a
-// response, in order to leave CPU time to the server.
+// A client sends the same request repeatedly on one connection. To leave CPU time to the server, it
+// examines no more of a response than it needs to find the end.
 type client struct {
 	addr    string
 	request []byte

@@ -63,9 +63,9 @@ var (
 	OverFloor  = Metric{"worst_over_floor", "worst over floor", "times the p99 beside a sink", false, false}
 )
 
-// P99RatioOf is the p99 during a load, divided by the p99 before the load. what is the name of the load.
-func P99RatioOf(what string) Metric {
-	return Metric{"p99_ratio_" + strings.ReplaceAll(what, "-", "_"), what, "times the p99 before", false, false}
+// P99RatioOf is the p99 during a load, divided by the p99 before the load, which has the given name.
+func P99RatioOf(load string) Metric {
+	return Metric{"p99_ratio_" + strings.ReplaceAll(load, "-", "_"), load, "times the p99 before", false, false}
 }
 
 // The prefixes of the keys of metrics that exist for several loads.
